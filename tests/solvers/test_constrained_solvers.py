@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 from support.answers import proofs
-from support.brute_force import exact_given, exact_objective
+from support.brute_force import exact_given, exact_moments, exact_objective
 from support.constrained import TOGETHER, Rules, best_of_every_size, random_rules, value
 from support.fresh import plain_run
 
@@ -111,6 +111,16 @@ def test_the_dual_bound_holds_at_any_coefficients(kinds: tuple[str, ...]) -> Non
                     now.start(scale * rng.normal(size=form.b.size), 0.0)
                     assert now.bound() <= most
                 assert now.descend(np.inf, 1e-5, 200) <= most
+
+
+def test_the_bound_counts_short_components_of_groups_that_are_left_out() -> None:
+    """Each group's short component explains a little of y, as γ/2 is as short."""
+    X, y = np.diag([1.0, 9e-15, 1.0, 9e-15]), np.array([0.0, 1.0, 0.0, 1.3])
+    pairs = Constraints(groups=[*"aabb"])
+    problem = SparseRidgeProblem(X, y, gamma=4e-24, tau=1, constraints=pairs)
+    found = branch_and_bound(problem, warm_starts=[np.array([0, 1])])
+    joint = exact_moments(X, y)
+    assert found.lower_bound <= min(exact_objective(joint, 4e-24, s) for s in ([0, 1], [2, 3]))
 
 
 @pytest.mark.parametrize("signs", [False, True])

@@ -145,13 +145,14 @@ class GramForm:
         if not (asked.grouped or asked.bounded):
             whole = units.size == asked.n_units
             return cls.of(problem, None if whole else units, limits=limits)
-        turns, squares, low, high, off = [], [], [], [], 0.0
+        turns, squares, low, high, off, dropped = [], [], [], [], 0.0, 0.0
         for u in units.tolist():
             columns = asked.columns[u]
             X, lower, upper = rows[:, columns], asked.lower[columns], asked.upper[columns]
             square, turn = np.einsum("ij,ij->j", X, X), np.eye(columns.size)
             if columns.size > 1 and not np.isfinite(np.append(lower, upper)).any():
                 turn, lost = _components(X)
+                dropped += (columns.size - turn.shape[1]) * lost * lost * square.sum()
                 square, off = np.full(turn.shape[1], square.sum()), max(off, lost)
                 lower, upper = lower[: turn.shape[1]], upper[: turn.shape[1]]
             turns.append((columns, turn))
@@ -167,6 +168,9 @@ class GramForm:
         )
         X = grouping.turned(rows)
         G = np.asarray(X.T @ X)
+        # Components of squared lengths that sum to d explain at most the share d/(γ/2) of the
+        # objective without them, which is at most yᵀy.
+        off += dropped / (problem.gamma / 2.0)
         eps = relative_rounding(rows.shape[0], G.shape[0], problem.data.lost + off)
         form = cls(
             G=G,

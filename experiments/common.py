@@ -25,6 +25,7 @@ from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.design.model import Model
 from sparsecv.design.prepare import versions
+from sparsecv.design.row_table import RowTable
 from sparsecv.selection.averaging import averaged_coefficients
 from sparsecv.selection.choice import Choice, chosen_from, known_model, other_choices
 from sparsecv.selection.study import Request, Study
@@ -129,7 +130,7 @@ def studied(
     every: Whether the choices of all rules are computed.
     """
     design = design_of(X, y)
-    data = RowFolds.of(design, X, y, make_folds(5, y.size, seed=seed))
+    data = RowFolds(RowTable.of(design, X, y), make_folds(5, y.size, seed=seed))
     request = Request(Settings(time_limit=60.0), gammas, rule=rule, seed=seed)
     study = Study.of(data, design, request)
     first, choice = chosen_from(study, evaluate_partition(study, first_partition(study)))
@@ -140,7 +141,7 @@ def studied(
 def fold_rows(name: str, folds: str, protocol: Protocol) -> RowFolds:
     """Standardised rows with their folds."""
     X, y = rows(name)
-    return RowFolds.of(design_of(X, y, protocol), X, y, make_folds(folds, y.size, seed=0))
+    return RowFolds(RowTable.of(design_of(X, y, protocol), X, y), make_folds(folds, y.size, seed=0))
 
 
 def run(

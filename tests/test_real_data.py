@@ -23,6 +23,7 @@ from sparsecv.cv.settings import Settings
 from sparsecv.design.design import Protocol, Summary, make_design
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
+from sparsecv.design.row_table import RowTable
 
 Array = NDArray[np.float64]
 HONEST, PAPER = Protocol("honest", "unit-variance"), Protocol("paper", "unit-norm")
@@ -38,7 +39,9 @@ def folded(name: str, protocol: Protocol, folds: str) -> RowFolds:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         design = make_design(Summary.of(X, y), protocol, [f"x{j}" for j in range(X.shape[1])])
-    return RowFolds(*design.apply(X, y), make_folds(folds, y.size), protocol.refit_intercept)
+    return RowFolds(
+        RowTable(*design.apply(X, y), protocol.refit_intercept), make_folds(folds, y.size)
+    )
 
 
 def run(

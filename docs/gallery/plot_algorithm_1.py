@@ -15,11 +15,12 @@ from sparsecv.cv.engine import cross_validate
 from sparsecv.cv.settings import Settings
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
+from sparsecv.design.row_table import RowTable
 from sparsecv.tables.synthetic import make_synthetic
 
 n, sizes = 100, list(range(2, 15))
 X, y, _ = make_synthetic(n=n, p=15, tau_true=7, rho=0.7, nu=1.0, seed=0)
-folds = RowFolds(X, y, make_folds("loo", n), False)
+folds = RowFolds(RowTable(X, y), make_folds("loo", n))
 found = cross_validate(folds, [n**-0.5], sizes, Settings("search", bounds="paper"))
 
 # Each step of the search is [problems solved, position of τ, lower bound, upper bound] and replaces

@@ -22,6 +22,7 @@ from sparsecv.cv.engine import cross_validate
 from sparsecv.cv.results import CVResult
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
+from sparsecv.design.row_table import RowTable
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.executor import run_units
 
@@ -34,7 +35,7 @@ def job(p: int, folds: int) -> tuple[RowFolds, list[float], list[int]]:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((200, p)) + 0.5 * rng.standard_normal((200, 1))
     y = X[:, :8].sum(axis=1) + 6.0 * rng.standard_normal(200)
-    data = RowFolds(X, y, make_folds(folds, 200), True)
+    data = RowFolds(RowTable(X, y, True), make_folds(folds, 200))
     return data, np.geomspace(0.1, 100.0, 10).tolist(), list(range(1, p + 1))
 
 

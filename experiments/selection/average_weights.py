@@ -33,6 +33,7 @@ import numpy as np
 from experiments.common import machine, studied
 from experiments.selection.projection import GAMMAS, Tried, run
 from sparsecv.cv.engine import cross_validate
+from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.design.model import Model, values_of
 from sparsecv.selection.averaging import average_of, averages_in_folds, error_of_averages
@@ -62,7 +63,7 @@ def variants(study: Study, partitions: Partitions) -> dict[str, np.ndarray]:
     """Weights (γ, τ) by name, at the γ of all partitions."""
     surface, n = partitions.mean, study.data.folds.n
     found = {f"T={t}": tempered(surface, n, t) for t in (5, 10, 20, 40)}
-    alone = study.data.with_folds(make_folds("loo", n))
+    alone = RowFolds(study.data.rows_for("every fold needs").rows, make_folds("loo", n))
     found["loo"] = tempered(
         cross_validate(alone, GAMMAS, partitions.first.taus).table("cv_error"), n, 10.0
     )

@@ -33,6 +33,7 @@ from sparsecv.cv.engine import Surface
 from sparsecv.design.design import Protocol, Summary, make_design
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
+from sparsecv.design.row_table import RowTable
 from sparsecv.solvers import best_subsets_rows_deleted, support_path
 from sparsecv.stability.sparse_ridge import SparseRidgeLearner, largest_tau
 
@@ -78,7 +79,7 @@ def peers(X: np.ndarray, y: np.ndarray) -> dict[str, float]:
 def tree_alone(X: np.ndarray, y: np.ndarray, gamma: float) -> float:
     """Seconds of the shared leave-one-out tree, without anything around it."""
     design = make_design(Summary.of(X, y), Protocol(), [str(j) for j in range(X.shape[1])])
-    data = RowFolds(*design.apply(X, y), make_folds("loo", y.size), True)
+    data = RowFolds(RowTable(*design.apply(X, y), True), make_folds("loo", y.size))
     full, sizes = data.full().replace(gamma=gamma), np.arange(1, data.p + 1)
     left_out, targets, *_ = data.deleted_rows
     starts = support_path(full, [gamma], sizes).at(0)

@@ -14,6 +14,7 @@ from ..cv.engine import cross_validate
 from ..cv.settings import Settings
 from ..design.fold_data import RowFolds
 from ..design.folds import make_folds
+from ..design.row_table import RowTable
 from ..estimators import SparseRidge, SparseRidgeCV
 from ..solvers.core.column_rules import Constraints
 from ..stability.sparse_ridge import SparseRidgeLearner
@@ -49,7 +50,7 @@ def _validate(n: int, p: int, folds: str, method: str = "auto") -> None:
     folds: "loo", or the number of folds as text.
     method: That of :class:`~sparsecv.cv.settings.Settings`.
     """
-    data = RowFolds(*_rows(n, p), make_folds(folds, n), refit_intercept=True)
+    data = RowFolds(RowTable(*_rows(n, p), refit_intercept=True), make_folds(folds, n))
     taus = [2, 3] if p <= 45 else [2, 8]  # Beyond 45 columns a larger size takes more kernels.
     cross_validate(data, [1.0, 10.0], taus, Settings(method, prove="all"))
 

@@ -68,9 +68,10 @@ def alternate(
     >>> from sparsecv.cv.engine import Surface
     >>> from sparsecv.design.fold_data import RowFolds
     >>> from sparsecv.design.folds import make_folds
+    >>> from sparsecv.design.row_table import RowTable
     >>> from sparsecv.tables.synthetic import make_synthetic
     >>> X, y, _ = make_synthetic(n=20, p=3, tau_true=1)
-    >>> data = RowFolds(X, y, make_folds("loo", 20), False)
+    >>> data = RowFolds(RowTable(X, y), make_folds("loo", 20))
     >>> result = alternate(Surface(data, [1, 2, 3]))
     >>> result.ended, result.best().certified
     ('converged', True)

@@ -87,9 +87,10 @@ def cross_validate(
     >>> from sparsecv.cv.engine import cross_validate
     >>> from sparsecv.design.fold_data import RowFolds
     >>> from sparsecv.design.folds import make_folds
+    >>> from sparsecv.design.row_table import RowTable
     >>> from sparsecv.tables.synthetic import make_synthetic
     >>> X, y, _ = make_synthetic(n=20, p=3, tau_true=1)
-    >>> data = RowFolds(X, y, make_folds("loo", 20), False)
+    >>> data = RowFolds(RowTable(X, y), make_folds("loo", 20))
     >>> result = cross_validate(data, [0.1, 1.0], [1, 2])
     >>> result.complete, result.table("cv_error").shape
     (True, (2, 2))

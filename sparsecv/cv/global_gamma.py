@@ -215,9 +215,10 @@ def global_minimum(
     >>> from sparsecv.cv.global_gamma import global_minimum
     >>> from sparsecv.design.fold_data import RowFolds
     >>> from sparsecv.design.folds import make_folds
+    >>> from sparsecv.design.row_table import RowTable
     >>> from sparsecv.tables.synthetic import make_synthetic
     >>> X, y, _ = make_synthetic(n=20, p=3, tau_true=1)
-    >>> found = global_minimum(RowFolds(X, y, make_folds("loo", 20), False), [1, 2, 3])
+    >>> found = global_minimum(RowFolds(RowTable(X, y), make_folds("loo", 20)), [1, 2, 3])
     >>> found.certified, found.tau
     (True, 3)
     """

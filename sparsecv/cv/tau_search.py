@@ -70,16 +70,14 @@ class _Search:
         self, ledger: Ledger, g: int, settings: Settings, limits: Limits, report: Report
     ) -> None:
         self.ledger, self.g, self.settings, self.limits = ledger, g, settings, limits
-        self.data, self.k, self.taus = ledger.data, ledger.k, ledger.taus
-        self.gamma, self.full = ledger.gammas[g], ledger.problem(g, ledger.k)
-        self._report = report
+        self.full, self._report = ledger.problem(g, ledger.k), report
         # Phase 2 searches every fold alone by the paper's bounds, and with fewer than 8 folds: the
         # bounds of a tree of all rows are too weak for a fold that leaves out more than an eighth
         # of the rows. The number is a choice.
-        alone = self.paper or self.k < 8
+        alone = self.paper or ledger.k < 8
         self.shared = None if alone else SharedTree.of(ledger, g)
         self.given_up: dict[tuple[int, int], Status] = {}
-        self.solved, self.tried = np.zeros((2, self.taus.size), dtype=bool)
+        self.solved, self.tried = np.zeros((2, ledger.taus.size), dtype=bool)
 
     @property
     def paper(self) -> bool:
@@ -88,9 +86,10 @@ class _Search:
 
     def report_folds(self, t: int = 0) -> None:
         """Report how many folds of one τ are exact, as the progress of the search at this γ."""
-        exact = self.ledger.cells.exact[self.g, t, : self.k]
-        done = exact.sum() if self.ledger.history[self.g] else 0
-        self._report("searching for the size", int(done), self.k, f"γ = {self.gamma:.4g}")
+        ledger, g = self.ledger, self.g
+        done = ledger.cells.exact[g, t, : ledger.k].sum() if ledger.history[g] else 0
+        where = f"γ = {ledger.gammas[g]:.4g}"
+        self._report("searching for the size", int(done), ledger.k, where)
 
     def sums(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Lower and upper bounds on Σ_j h_j, shape (τ,) each."""
@@ -112,13 +111,13 @@ class _Search:
         leave-one-out with a shared tree the relaxations of all rows bracket all folds in one pass,
         and no fold has relaxations of its own.
         """
-        ledger, g, everyone = self.ledger, self.g, np.arange(self.k)
+        ledger, g, everyone = self.ledger, self.g, np.arange(self.ledger.k)
         pairs = list(zip(*self._relaxations(self.full), strict=True))
         for t, pair in enumerate(pairs):
             self._bound_all_rows(t, *pair)
-        if self.shared is not None and self.data.folds.leave_one_out:
+        if self.shared is not None and ledger.data.folds.leave_one_out:
             for t, (plain, tight) in enumerate(pairs):
-                ledger.offer(g, t, everyone, ledger.support(g, t, self.k))
+                ledger.offer(g, t, everyone, ledger.support(g, t, ledger.k))
                 self.shared.bracket_rows(t, plain, extract=False)
                 self.shared.bracket_rows(t, tight, extract=True)
                 ledger.narrow_by_objective(g, t)
@@ -126,10 +125,10 @@ class _Search:
             for j in everyone.tolist():
                 if self.limits.reached(0) is None:
                     self._bracket_fold(j)
-        for t in range(self.taus.size):
-            ledger.offer(g, t, everyone, ledger.support(g, t, self.k))
+        for t in range(ledger.taus.size):
+            ledger.offer(g, t, everyone, ledger.support(g, t, ledger.k))
         ledger.bracket_the_rest([g])
-        for t in range(self.taus.size):
+        for t in range(ledger.taus.size):
             self._note(t)
 
     def _bound_all_rows(self, t: int, plain: Relaxation, tight: Relaxation) -> None:
@@ -137,13 +136,13 @@ class _Search:
 
         plain, tight: Its relaxations, as of :meth:`_relaxations`.
         """
-        ledger, at = self.ledger, (self.g, t, self.k)
-        problem = self.full.replace(tau=int(self.taus[t]))
+        ledger, at = self.ledger, (self.g, t, self.ledger.k)
+        problem = self.full.replace(tau=int(ledger.taus[t]))
         support = ledger.support(*at)  # The estimate found it by forward steps and swaps.
         if problem.constraints.plain:
             support = largest(np.abs(plain.beta), problem.tau)
             if not self.paper and self.limits.reached(0) is None:
-                left = self.limits.share(float(self.taus.size - t)).remaining()
+                left = self.limits.share(float(ledger.taus.size - t)).remaining()
                 support = heuristic_support(problem, warm_starts=[support], time_limit=left)
         bound = max(plain.bound, tight.bound)
         ledger.enter_support(at, support, problem.objective(support), bound, proved=False)
@@ -167,7 +166,7 @@ class _Search:
 
     def _path(self, problem: SparseRidgeProblem, **options: Any) -> list[Relaxation]:
         """The problem's relaxation at every τ."""
-        taus = [problem.replace(tau=int(tau)).unconstrained().tau for tau in self.taus]
+        taus = [problem.replace(tau=int(tau)).unconstrained().tau for tau in self.ledger.taus]
         return relaxation_path(problem.unconstrained(), taus, limits=self.limits, **options)
 
     def _bracket_fold(self, j: int) -> None:
@@ -181,22 +180,22 @@ class _Search:
         The bounds on the optimum of all rows are in the ledger on entry.
         """
         ledger, g = self.ledger, self.g
-        training, (H, targets) = ledger.problem(g, j), self.data.held_out(j)
+        training, (H, targets) = ledger.problem(g, j), ledger.data.held_out(j)
         spectrum = Spectrum.of(training)
         # Corollary 3 needs the optimum on the fold's training and held-out rows together, which is
         # known only where they are all rows; elsewhere 0 is the bound.
-        whole = ledger.cells.bound[g, :, self.k] if self.data.covers(j) else 0.0 * self.taus
+        whole = ledger.cells.bound[g, :, ledger.k] if ledger.data.covers(j) else 0.0 * ledger.taus
         shares, paths = [0.0], self._relaxations(training)
         if self.paper:
             # The paper takes ε = 0 where n > p. Elsewhere XᵀX may be singular. The ellipsoid of
             # ε = 0 then has no end, and several ε > 0 are taken, too. The paper takes no ε < 0.
             if training.n is not None and training.n <= training.p:
-                shares = [e for e in epsilons(self.gamma, spectrum) if e >= 0.0]
+                shares = [e for e in epsilons(ledger.gammas[g], spectrum) if e >= 0.0]
             paths = tuple(self._path(training, epsilon=epsilon) for epsilon in shares)
         for t, found in enumerate(zip(*paths, strict=True)):
-            problem = training.replace(tau=int(self.taus[t]))
+            problem = training.replace(tau=int(ledger.taus[t]))
             if not self.paper:
-                ledger.offer(g, t, j, ledger.support(g, t, self.k))
+                ledger.offer(g, t, j, ledger.support(g, t, ledger.k))
             if problem.constraints.plain:
                 # Without the paper's bounds the fold has incumbents from its estimate and from all
                 # rows. Of its two relaxations only the plain one is rounded then: a choice.
@@ -241,7 +240,7 @@ class _Search:
                 self.shared.solve_tau(t, self.limits, run, branch=False)
                 ledger.narrow_by_objective(g, t)
             else:
-                unproved = np.flatnonzero(~ledger.cells.exact[g, t, : self.k]).tolist()
+                unproved = np.flatnonzero(~ledger.cells.exact[g, t, : ledger.k]).tolist()
                 left = [j for j in unproved if (t, j) not in self.given_up]
                 if not left:
                     return worst(self.given_up[t, j] for j in unproved)
@@ -259,12 +258,12 @@ class _Search:
         """
         ledger, g = self.ledger, self.g
         self.solved[t] = True
-        if not ledger.cells.exact[g, t, self.k]:
+        if not ledger.cells.exact[g, t, ledger.k]:
             ledger.work.n_mio[g] += 1
             ledger.work.trees[g, t] += 1
-            solve_problem(ledger, (g, t, self.k), self.limits)
+            solve_problem(ledger, (g, t, ledger.k), self.limits)
         if not self.paper:
-            ledger.offer(g, t, np.arange(self.k), ledger.support(g, t, self.k))
+            ledger.offer(g, t, np.arange(ledger.k), ledger.support(g, t, ledger.k))
             ledger.narrow_by_objective(g, t)
 
     def _solve_fold(self, t: int, j: int) -> None:
@@ -291,16 +290,18 @@ class _Search:
 
         Where upper bounds tie, the choice is made as in :meth:`CVResult.best`.
         """
-        upper = np.maximum(self.sums()[1], self.ledger.sums(self.ledger.answer.error)[self.g])
-        rounding = self.data.rounding * self.data.total
-        _, t = least(upper[None], self.taus, np.array([self.gamma]), rounding)
-        if self.ledger.cells.exact[self.g, t, self.k]:
+        ledger, g, backend = self.ledger, self.g, self.settings.backend
+        upper = np.maximum(self.sums()[1], ledger.sums(ledger.answer.error)[g])
+        rounding = ledger.data.rounding * ledger.data.total
+        _, t = least(upper[None], ledger.taus, np.array([ledger.gammas[g]]), rounding)
+        if ledger.cells.exact[g, t, ledger.k]:
             return Status.OPTIMAL
-        at, backend = (self.g, t, self.k), self.settings.backend
-        return solve_problem(self.ledger, at, self.limits, backend=backend, tol=1e-6).status
+        return solve_problem(
+            ledger, (g, t, ledger.k), self.limits, backend=backend, tol=1e-6
+        ).status
 
     def _note(self, t: int) -> None:
         """Enter the bounds of one τ into the history."""
-        low, high = (float(side[t]) / self.data.total for side in self.sums())
-        count = int(self.ledger.work.n_mio[self.g])
-        self.ledger.history[self.g].append([count, t, low, high])
+        ledger, g = self.ledger, self.g
+        low, high = (float(side[t]) / ledger.data.total for side in self.sums())
+        ledger.history[g].append([int(ledger.work.n_mio[g]), t, low, high])

@@ -254,16 +254,18 @@ class RowMoments:
     """
 
     def __init__(self, rows: Array, weights: Array | None, label: Index | None) -> None:
-        self._rows, self._weights = rows, weights
-        fold = np.arange(len(rows)) if label is None else label
-        # Row numbers, fold after fold. Block b has the numbers from the b-th start on.
-        self._order = np.argsort(fold, kind="stable")
+        self._rows, self._weights, self._label = rows, weights, label
+
+    @cached
+    def _blocks(self) -> tuple[Index, Index]:
+        """The numbers of all rows, fold after fold, and where among them every block starts."""
+        n, width = self._rows.shape
+        fold = np.arange(n) if self._label is None else self._label
         starts = list[int]()
         for start in np.flatnonzero(np.diff(np.sort(fold), prepend=-1)).tolist():
-            if not starts or start - starts[-1] >= max(rows.shape[1], LEAST_ROWS_OF_A_BLOCK):
+            if not starts or start - starts[-1] >= max(width, LEAST_ROWS_OF_A_BLOCK):
                 starts.append(start)
-        self._starts = np.array(starts, dtype=np.intp)
-        self._sizes = np.diff(self._starts, append=self._order.size)
+        return np.argsort(fold, kind="stable"), np.array(starts, dtype=np.intp)
 
     def _of(self, numbers: Index, parts: Sequence[Moments] = ()) -> Moments:
         """Moments of single rows, which have these numbers, together with sets of other rows."""
@@ -278,7 +280,8 @@ class RowMoments:
     @cached
     def _unions(self) -> Unions:
         """Unions of the blocks."""
-        return Unions([self._of(block) for block in np.split(self._order, self._starts[1:])])
+        order, starts = self._blocks
+        return Unions([self._of(block) for block in np.split(order, starts[1:])])
 
     def of(self, chosen: Index) -> Moments:
         """Moments of the chosen rows.
@@ -289,14 +292,15 @@ class RowMoments:
 
         chosen: Numbers of rows, at least one of a weight above 0.
         """
-        inside = np.zeros(len(self._rows), dtype=bool)
+        order, starts = self._blocks
+        inside = np.zeros(order.size, dtype=bool)
         inside[chosen] = True
-        inside = inside[self._order]
-        whole = np.add.reduceat(inside, self._starts, dtype=np.intp) == self._sizes
+        inside, sizes = inside[order], np.diff(starts, append=order.size)
+        whole = np.add.reduceat(inside, starts, dtype=np.intp) == sizes
         if not whole.any():
-            return self._of(self._order[inside])
-        single = inside & ~np.repeat(whole, self._sizes)
-        return self._of(self._order[single], self._unions.parts(whole))
+            return self._of(order[inside])
+        single = inside & ~np.repeat(whole, sizes)
+        return self._of(order[single], self._unions.parts(whole))
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from .missing import fill_values, filled
 from .moment_folds import MomentFolds
 from .moments import FoldMoments
 from .reduction import reduced
+from .row_table import RowTable
 
 # In place of folds: all rows are one fold, and no rows are left out of the problem of all rows.
 ALL_ROWS = object()
@@ -106,7 +107,10 @@ def prepare(
         layout = make_folds(folds, source.n, seed=seed, X=X, y=y, groups=source.groups)
     own = source.weights, source.missing
     design, fills = rows_design(X, y, protocol, *own, names=names, asked=asked)
-    make = partial(RowFolds.of, design, X, y, layout, *own)
+
+    def make() -> FoldData:
+        return RowFolds(RowTable.of(design, X, y, *own), layout)
+
     return Prepared(source, design, make, fills, folds is not ALL_ROWS)
 
 

@@ -110,8 +110,9 @@ def plot_cv(
     >>> from sparsecv.cv.engine import cross_validate
     >>> from sparsecv.design.fold_data import RowFolds
     >>> from sparsecv.design.folds import make_folds
+    >>> from sparsecv.design.row_table import RowTable
     >>> from sparsecv.plots.curves import plot_cv
-    >>> data = RowFolds(np.eye(20)[:, :3], np.arange(20.0), make_folds("loo", 20), False)
+    >>> data = RowFolds(RowTable(np.eye(20)[:, :3], np.arange(20.0)), make_folds("loo", 20))
     >>> with tempfile.NamedTemporaryFile(suffix=".png") as file:
     ...     plot_cv(cross_validate(data, [1.0], [1, 2, 3]), file.name, "CV error of made data")
     """

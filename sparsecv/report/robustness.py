@@ -56,7 +56,7 @@ def removals_of_rows(result: Result, most: int, limits: Limits) -> DataFrame:
     problem, data, support = chosen_support(result)
     if support.size == 0:
         raise InputError("the model has no columns: ask row_influence")
-    single = list(np.arange(len(data.given))[:, None])
+    single = list(np.arange(len(data.rows.given))[:, None])
     influence = row_influence(problem, data, support, single, limits)
     safe, rows, best = row_removals(problem, data, support, influence, most, limits)
     safe = min(safe, most)

@@ -52,7 +52,7 @@ def _source_of(fit: Result, data: FoldData) -> CertifiedTable:
     Raises InputError: The rows are not in memory, have weights or missing values, or were solved
         under the papers' protocol or constraints.
     """
-    rows, design = data.rows_for("a certificate needs"), fit.design
+    rows, design = data.rows_for("a certificate needs").rows, fit.design
     if rows.weights is not None or rows.missing is not None:
         raise InputError("a certificate needs a table without weights or missing values")
     if design.protocol.name != "honest" or design.asked is not None:

@@ -292,7 +292,7 @@ def _inside_folds(data: FoldData) -> list[InnerModel]:
 
     data: Its rows are in memory; else an InputError is raised.
     """
-    folds, weights = data.folds, data.rows_for("inner folds need").weights
+    folds, weights = data.folds, data.rows_for("inner folds need").rows.weights
     pairs = list(folds.splits())
     if weights is not None:
         counted = weights > 0.0

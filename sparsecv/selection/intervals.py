@@ -30,9 +30,9 @@ def fold_models(study: Study, surface: CVResult, choice: Choice) -> FoldModels:
     """
     data = study.data.rows_for("prediction intervals need")
     label = data.folds.label
-    if data.weights is not None:
+    if data.rows.weights is not None:
         raise InputError("prediction intervals take no weights: rows must be exchangeable")
-    if data.missing is not None and np.isnan(data.given).any():
+    if data.rows.missing is not None and np.isnan(data.rows.given).any():
         raise InputError("prediction intervals need rows without missing values")
     if label is None:
         raise InputError("prediction intervals need folds that hold out every row once")

@@ -23,6 +23,7 @@ from ..design.folds import Folds, Index, make_folds
 from ..design.missing import fill
 from ..design.model import Model
 from ..design.prepare import rows_design
+from ..design.row_table import RowTable
 from ..errors import InputError
 from ..tables.columns import joined
 from .choice import chosen_from, known_model
@@ -107,7 +108,7 @@ def refuse_nested(data: FoldData, cv: Any, nested: Any = True, groups: Any = Non
             "nested needs folds that can be drawn again on fewer rows: give cv as a number K, "
             "'loo', 'size:M' or a splitter, not as pairs of row indices"
         )
-    weights = data.rows_for("nested needs").weights
+    weights = data.rows_for("nested needs").rows.weights
     if not isinstance(cv, (str, Integral)):
         return
     n, groups = data.folds.n, None if groups is None else np.asarray(groups)
@@ -170,7 +171,7 @@ def nested_error(
     data = study.data.rows_for("nested needs")
     assert data.raw is not None
     groups = None if groups is None else np.asarray(groups)
-    rows = GivenRows(*data.raw, data.weights, groups)
+    rows = GivenRows(*data.raw, data.rows.weights, groups)
     folds = _outer_folds(rows.y.size, cv, nested, study.request.seed, groups, rows.X, rows.y)
     squares = list[tuple[float, float]]()
     for j, (train, test) in enumerate(folds.splits()):
@@ -240,10 +241,10 @@ def _fitted(study: Study, cv: Any, rows: GivenRows, j: int, k: int) -> tuple[Mod
     X, y, weights, groups = rows
     if weights is not None and np.count_nonzero(weights) < 2:
         raise InputError("fewer than 2 of them have a weight above 0")
-    protocol, missing = study.design.protocol, study.data.rows_for("nested needs").missing
+    protocol, missing = study.design.protocol, study.data.rows_for("nested needs").rows.missing
     design, fills = rows_design(X, y, protocol, weights, missing, asked=study.design.asked)
     folds = make_folds(cv, y.size, seed=study.request.seed, X=X, y=y, groups=groups)
-    data = RowFolds.of(design, X, y, folds, weights, missing)
+    data = RowFolds(RowTable.of(design, X, y, weights, missing), folds)
     # A rare 0/1 column may be constant in these rows, so that they have fewer columns than the
     # sizes asked for.
     least, most = max(1, data.constraints.min_size), data.constraints.max_size

@@ -53,7 +53,7 @@ def stable_errors(study: Study, result: CVResult) -> PairCriterion:
     """
     data, count = study.data.rows_for("rule stability needs"), result.gammas.size
     step = max(1, MAX_LOSSES // ((data.folds.k + 1) * data.folds.n * result.taus.size))
-    proofs, blocks, rows = list[bool](), list[PartialErrors](), data.solved_rows()
+    proofs, blocks, rows = list[bool](), list[PartialErrors](), data.rows.solved_rows()
     for start in range(0, count, step):
         learner = SparseRidgeLearner(
             rows[:, :-1],
@@ -64,10 +64,10 @@ def stable_errors(study: Study, result: CVResult) -> PairCriterion:
             fit_intercept=data.refit_intercept,
             standardize=False,  # The columns of the data are standardised already.
             asked=ResolvedRules(data.constraints),
-            weights=data.weights,
+            weights=data.rows.weights,
         )
         fit = partial(_losses, study, learner, proofs, blocks_after=-(-(count - start) // step) - 1)
-        weights, label = data.weights, data.folds.label
+        weights, label = data.rows.weights, data.folds.label
         blocks.append(partial_errors(learner, label, learner.size, weights=weights, fit=fit))
     errors, proved = PartialErrors(*map(np.concatenate, zip(*blocks, strict=True))), all(proofs)
     lambda_ = select(errors).lambda_

@@ -177,11 +177,11 @@ def row_influence(
     """
     m = len(parts)
     found = Influence([support] * m, np.full(m, np.nan), np.zeros(m, dtype=np.bool_))
-    loo = data.with_folds(make_folds("loo", len(data.given)))
+    loo = RowFolds(data.rows, make_folds("loo", len(data.rows.given)))
     deleted, plan = loo.deleted_rows, RunPlan.of(Settings(), loo, deadline=limits)
     compared, of = [fixed_size(problem.tau)], np.zeros(m, dtype=np.intp)
     if weights is not None:
-        rest = [data.weight * (1.0 - data.row_shares[part].sum()) for part in parts]
+        rest = [data.weight * (1.0 - data.rows.row_shares[part].sum()) for part in parts]
         distinct, of = np.unique(rest, return_inverse=True)
         compared = [weights(weight) for weight in distinct.tolist()]
     single = all(part.size == 1 for part in parts)
@@ -189,7 +189,7 @@ def row_influence(
         row = np.concatenate(parts)
         ratios = np.ones((m, data.p))
         if problem.given_gamma > 0.0:
-            ratios = scale_ratios(data.scatter_shares, data.row_shares[:, None])[row]
+            ratios = scale_ratios(data.rows.scatter_shares, data.rows.row_shares[:, None])[row]
         for block in _blocks_by_scale(ratios.min(axis=1)):
             own = deleted.rows[row[block]], deleted.targets[row[block]], ratios[block]
             lighter = Lighter.of(problem, *own)

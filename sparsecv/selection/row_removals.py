@@ -14,8 +14,9 @@ from typing import NamedTuple
 import numpy as np
 import scipy.linalg as sla
 
+from ..design.deleted_rows import DeletedRows
 from ..design.design import Array
-from ..design.fold_data import DeletedRows, RowFolds
+from ..design.fold_data import RowFolds
 from ..design.folds import Index, make_folds
 from ..solvers.core.limits import Limits
 from ..solvers.core.plan import holds_tree
@@ -75,7 +76,7 @@ def row_removals(
         row = int(np.nanargmin(influence.lead))
         return Removals(0, np.array([row]), influence.supports[row])
     safe, rows, best = int(influence.proved.all()), list[int](), support
-    deleted = data.with_folds(make_folds("loo", len(data.given))).deleted_rows
+    deleted = RowFolds(data.rows, make_folds("loo", len(data.rows.given))).deleted_rows
     # Where no tree has room, the next best supports are not known, of which every proof speaks.
     if deleted is not None and holds_tree(problem):
         removal = Removal(problem, data, deleted, support)
@@ -232,10 +233,10 @@ class Removal(NamedTuple):
 
         Returns: A lower bound for every column, shape (p,), and an upper bound for all of them.
         """
-        if self.problem.given_gamma == 0.0 or self.data.design is None:
+        if self.problem.given_gamma == 0.0 or self.data.rows.design is None:
             return np.ones(self.problem.p), 1.0
-        share = largest_sum(self.data.row_shares, r)
-        scatter = np.array([[largest_sum(column, r) for column in self.data.scatter_shares.T]])
+        share = largest_sum(self.data.rows.row_shares, r)
+        scatter = np.array([[largest_sum(column, r) for column in self.data.rows.scatter_shares.T]])
         # The ratio is a concave function of 1/(1 − w), w the share of the rows' weights, so that it
         # is least at one of the ends.
         least = np.minimum(scale_ratios(scatter, 0.0), scale_ratios(scatter, share))[0]

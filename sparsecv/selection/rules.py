@@ -84,7 +84,7 @@ def check_rule(rule: str, data: FoldData, settings: Settings) -> None:
             "whose weights come from inner folds: use more folds or rule minimum"
         )
     if rule == "stability":
-        rows = data.rows_for("rule stability needs")
+        rows = data.rows_for("rule stability needs").rows
         # This raises an InputError, too, where pairs of folds cannot be left out.
         checked_partition(folds.label, folds.n, nested=True, weights=rows.weights)
         if rows.missing is not None:

@@ -23,6 +23,7 @@ from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.design.moment_folds import MomentFolds
 from sparsecv.design.moments import FoldMoments
+from sparsecv.design.row_table import RowTable
 from sparsecv.errors import InputError
 from sparsecv.selection.weights import soft_least
 from sparsecv.solvers import Status
@@ -33,7 +34,7 @@ Array = NDArray[np.float64]
 
 def folds_of(seed: int, cv: str | int = "loo", n: int = 40, p: int = 8) -> RowFolds:
     X, y, _ = make_synthetic(n, p, 3, 0.6, 1.0, seed=seed)
-    return RowFolds(X, y, make_folds(cv, n, seed=seed), bool(seed % 2))
+    return RowFolds(RowTable(X, y, bool(seed % 2)), make_folds(cv, n, seed=seed))
 
 
 @settings(max_examples=examples(60))
@@ -136,7 +137,7 @@ def test_searches_alternate_too() -> None:
 
 def test_more_columns_start_at_the_best_of_ten() -> None:
     X, y, _ = make_synthetic(60, 50, 2, 0.3, 8.0, seed=1)
-    data = RowFolds(X, y, make_folds(3, 60), False)
+    data = RowFolds(RowTable(X, y), make_folds(3, 60))
     found = alternate(Surface(data, [1, 2]))
     grid = cross_validate(data, DEFAULT_GAMMAS, [1, 2], Settings(prove="all"))
     best = grid.best()
@@ -163,7 +164,7 @@ def test_iterations_and_time_are_limits(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def run_plan(seconds: float) -> RunPlan:
-    data = RowFolds(np.eye(3), np.arange(3.0), make_folds("loo", 3), False)
+    data = RowFolds(RowTable(np.eye(3), np.arange(3.0)), make_folds("loo", 3))
     return RunPlan.of(Settings(time_limit=seconds), data)
 
 
@@ -257,7 +258,7 @@ def test_search_on_streamed_moments() -> None:
     design = make_design(Summary.of(X, y), Protocol(), [f"x{j}" for j in range(8)])
     moments = FoldMoments.of(np.column_stack([X, y]), folds.label, folds.k)
     streamed = MomentFolds([moments], design)
-    rows = RowFolds(*design.apply(X, y), folds, True)
+    rows = RowFolds(RowTable(*design.apply(X, y), True), folds)
     taus = np.arange(1, 9)
     exact = cross_validate(rows, [1.0], taus).by_gamma[0]
     for bounds in ("best", "paper"):
@@ -273,7 +274,7 @@ def test_folds_that_gram_matrices_cannot_tell_apart_are_solved_from_rows() -> No
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 50)) * 10.0 ** rng.uniform(-1, 1, size=50)
     y = X[:, :2] @ np.ones(2) + 0.01 * rng.normal(size=30)
-    data = RowFolds(X, y, make_folds("loo", 30), False)
+    data = RowFolds(RowTable(X, y), make_folds("loo", 30))
     taus = np.arange(1, 3)
     exact = cross_validate(data, [1e-3], taus).by_gamma[0]
     grid = cross_validate(data, [1e-3], taus, Settings("grid")).by_gamma[0]
@@ -287,7 +288,7 @@ def test_folds_that_gram_matrices_cannot_tell_apart_are_solved_from_rows() -> No
 def test_intervals_are_finite_whatever_the_time(bounds: str, tol: float) -> None:
     """Folds that nobody had time for, or whose ε gives no ellipsoid, get an interval as well."""
     X, y, _ = make_synthetic(30, 40, 3, 0.5, 1.0, seed=3)
-    data = RowFolds(X, y, make_folds("loo", 30), False)
+    data = RowFolds(RowTable(X, y), make_folds("loo", 30))
     taus = np.arange(1, 4)
     for gamma, limit in ((1e-6, None), (1.0, 1e-9)):
         settings_ = Settings("search", bounds=bounds, tol=tol, time_limit=limit)
@@ -318,7 +319,7 @@ def test_a_fold_whose_search_ends_without_a_proof_is_searched_once(
 
     monkeypatch.setattr(shared_tree, "best_support", unproved)
     X, y, _ = make_synthetic(30, 8, 3, 0.7, 1.0, seed=1)
-    data = RowFolds(X, y, make_folds(5, 30, seed=0), False)
+    data = RowFolds(RowTable(X, y), make_folds(5, 30, seed=0))
     result = cross_validate(
         data, [0.1], np.arange(1, 9), Settings("search", bounds="paper", tol=0.0)
     )

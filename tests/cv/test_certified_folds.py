@@ -28,6 +28,7 @@ from sparsecv.cv.settings import Settings
 from sparsecv.cv.shared_tree import SharedTree
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
+from sparsecv.design.row_table import RowTable
 from sparsecv.errors import UnprovedWarning
 from sparsecv.solvers import Status, solve
 from sparsecv.solvers.core.leaves import Leaves
@@ -70,7 +71,7 @@ def test_intervals_at_gamma_zero_hold_the_error_where_two_pairs_of_columns_nearl
         best = min(fits, key=lambda beta: exact_value(joint, 0.0, beta))
         error = float(target[0] - sum(Fraction(float(row[j])) * v for j, v in best.items())) ** 2
         folds = make_folds([(np.arange(8), np.array([8]))], 9)
-        data = RowFolds(np.vstack([X, row]), np.append(y, target), folds, False)
+        data = RowFolds(RowTable(np.vstack([X, row]), np.append(y, target)), folds)
         result = cross_validate(data, [0.0], [1, 2], Settings("exact"))
         low, high = (float(result.table(name)[0, 1]) for name in ("lower", "upper"))
         assert low * (1.0 - 1e-6) <= error <= high * (1.0 + 1e-6), seed
@@ -89,7 +90,7 @@ def test_unfinished_proofs_of_rows_that_no_fold_sees(monkeypatch: pytest.MonkeyP
     X = rng.normal(size=(40, 5))
     y = X[:, 0] + X[:, 1] / 2 + rng.normal(size=40)
     X, y, _ = standardised(X, y, intercept=True)
-    data = RowFolds(X, y, make_folds(TimeSeriesSplit(4), 40), True)
+    data = RowFolds(RowTable(X, y, True), make_folds(TimeSeriesSplit(4), 40))
     taus, gamma = np.arange(1, 6), 0.1
     ledger = Ledger(data, taus, [gamma])
     found = [solve(data.full().replace(gamma=gamma, tau=int(tau)), tol=0.0) for tau in taus]
@@ -123,7 +124,7 @@ def test_the_incumbent_of_an_unfinished_search_may_be_optimal() -> None:
     rng = np.random.default_rng(7)
     X, y = rng.normal(size=(30, 5)), rng.normal(size=30)
     gamma, taus = 1.0, np.array([2])
-    data = RowFolds(X, y, make_folds("loo", y.size), False)
+    data = RowFolds(RowTable(X, y), make_folds("loo", y.size))
     ledger = Ledger(data, taus, [gamma])
     shared, known = SharedTree.of(ledger, 0), np.array([0, 1])
     assert shared is not None

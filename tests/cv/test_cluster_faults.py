@@ -19,6 +19,7 @@ from sparsecv.cv.engine import cross_validate
 from sparsecv.cv.results import CVResult
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
+from sparsecv.design.row_table import RowTable
 
 distributed = pytest.importorskip("distributed")
 
@@ -30,7 +31,7 @@ P = 24  # columns: every tree of a unit ends, after some hundredths of a second
 def problem() -> tuple[RowFolds, list[float], np.ndarray[Any, Any]]:
     """Thirty units of work."""
     X, y = regression(200, P, [1.0] * 8, noise=6.0, shared=0.5)
-    return RowFolds(X, y, make_folds(K, 200), True), GAMMAS, np.arange(1, P + 1)
+    return RowFolds(RowTable(X, y, True), make_folds(K, 200)), GAMMAS, np.arange(1, P + 1)
 
 
 @pytest.fixture(scope="module")

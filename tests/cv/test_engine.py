@@ -22,6 +22,7 @@ from sparsecv.cv.settings import Settings
 from sparsecv.design.design import Protocol, Summary, make_design
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import Folds, make_folds
+from sparsecv.design.row_table import RowTable
 from sparsecv.solvers.core.limits import StopFlag
 from sparsecv.tables.synthetic import make_synthetic
 
@@ -130,7 +131,7 @@ def test_large_means_cost_no_digits() -> None:
     rng = np.random.default_rng(1)
     x = rng.standard_normal(10)
     X, y = (x + 1e4)[:, None], 5e-3 * x + 1e-6 * rng.standard_normal(10) + 1e4
-    data = RowFolds(*_raw(X, y), make_folds("loo", 10), True)
+    data = RowFolds(RowTable(*_raw(X, y), True), make_folds("loo", 10))
     shared = cross_validate(data, [1e-4], [1], Settings("exact")).table("cv_error")
     single = cross_validate(data, [1e-4], [1], Settings("grid")).table("cv_error")
     np.testing.assert_allclose(shared, single, rtol=1e-9)
@@ -257,7 +258,7 @@ def test_an_ignored_ctrl_c_stays_ignored() -> None:
 
 def test_the_history_of_a_search_tightens_bounds_to_those_of_the_result() -> None:
     X, y, _ = make_synthetic(40, 8, 4, 0.7, 1.0, seed=1)
-    data = RowFolds(X, y, make_folds("loo", 40), False)
+    data = RowFolds(RowTable(X, y), make_folds("loo", 40))
     settings = Settings("search", bounds="paper", tol=0.0)
     searched = cross_validate(data, [0.1], np.arange(1, 9), settings).by_gamma[0]
     lower, upper = np.zeros(8), np.full(8, np.inf)

@@ -19,6 +19,7 @@ from sparsecv.cv.results import CVResult
 from sparsecv.cv.settings import Settings
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
+from sparsecv.design.row_table import RowTable
 
 distributed = pytest.importorskip("distributed")
 
@@ -27,7 +28,9 @@ def rows(n: int, p: int, cv: Any, seed: int = 0) -> RowFolds:
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n, p))
     X[:, 3] = X[:, 2]  # ties
-    return RowFolds(X, X[:, 0] - X[:, 2] + rng.standard_normal(n), make_folds(cv, n), True)
+    return RowFolds(
+        RowTable(X, X[:, 0] - X[:, 2] + rng.standard_normal(n), True), make_folds(cv, n)
+    )
 
 
 CASES: dict[str, tuple[Any, ...]] = {
@@ -88,7 +91,7 @@ def test_the_time_limit_holds(client: Any) -> None:
     """Units get shares of the time, and what they leave is bracketed."""
     rng = np.random.default_rng(6)
     X = rng.standard_normal((60, 40)) + 2.0 * rng.standard_normal((60, 1))
-    data = RowFolds(X, rng.standard_normal(60), make_folds(6, 60), True)
+    data = RowFolds(RowTable(X, rng.standard_normal(60), True), make_folds(6, 60))
     with parallel_config("dask", client=client):
         found = cross_validate(data, [1e-3], [5, 15, 20], Settings(time_limit=0.1))
     assert str(found.status) == "time limit"

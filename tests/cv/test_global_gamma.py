@@ -17,6 +17,7 @@ from sparsecv.cv.engine import cross_validate
 from sparsecv.cv.global_gamma import global_minimum
 from sparsecv.design.fold_data import FoldData, RowFolds
 from sparsecv.design.folds import make_folds
+from sparsecv.design.row_table import RowTable
 from sparsecv.errors import InputError
 from sparsecv.solvers import Status
 from sparsecv.solvers.core.limits import Limits
@@ -44,7 +45,7 @@ def instance(seed: int) -> RowFolds:
     if seed % 7 == 0:
         X[1], y[1] = X[0], y[0]
     folds = "loo" if rng.random() < 0.5 else int(rng.integers(2, min(n, 6) + 1))
-    return RowFolds(X, y, make_folds(folds, n, seed=seed), bool(rng.random() < 0.5))
+    return RowFolds(RowTable(X, y, bool(rng.random() < 0.5)), make_folds(folds, n, seed=seed))
 
 
 def enumerated(data: FoldData, size: int) -> Callable[[Array], Array]:
@@ -123,7 +124,7 @@ def test_the_first_of_supports_that_tie_at_every_gamma_is_certified() -> None:
     for columns in (X, X[:, ::-1]):
         model = SparseRidgeCV(cv="loo", gammas="global", standardize=False).fit(columns, y)
         found.append(model.minimum_)
-        data = RowFolds(columns, y, make_folds("loo", 8), True)
+        data = RowFolds(RowTable(columns, y, True), make_folds("loo", 8))
         grid = np.append(np.geomspace(LOW, HIGH, 60), model.gamma_)
         least = min(float(enumerated(data, size)(grid).min()) for size in range(1, 5))
         assert model.minimum_.lower * (1.0 - 1e-9) <= least
@@ -142,7 +143,7 @@ def test_shown_errors_are_those_of_cross_validation() -> None:
 
 def test_ridge_alone_takes_many_columns() -> None:
     X, y = regression(30, 60, [1.0] * 4, seed=5)
-    data = RowFolds(X, y, make_folds("loo", 30), True)
+    data = RowFolds(RowTable(X, y, True), make_folds("loo", 30))
     found = global_minimum(data, [60], tolerance=1e-6)
     assert found.certified
     least = polished(enumerated(data, 60), np.geomspace(LOW, HIGH, 200))
@@ -153,7 +154,7 @@ def test_ridge_alone_takes_many_columns() -> None:
 def test_a_range_from_zero_contains_the_least_error_of_plain_best_subset(seed: int) -> None:
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(18, 4))
-    data = RowFolds(X, X[:, 0] + rng.normal(size=18), make_folds("loo", 18), True)
+    data = RowFolds(RowTable(X, X[:, 0] + rng.normal(size=18), True), make_folds("loo", 18))
     found = global_minimum(data, [1, 2, 3, 4], low=0.0, high=10.0)
     assert found.certified
     exact = cross_validate(data, [0.0, 1e-3, 0.1, 1.0, 10.0], [1, 2, 3, 4]).best().cv_error
@@ -196,7 +197,7 @@ def test_fits_that_are_nearly_exact_end_with_a_valid_interval(noise: float, low:
     rng = np.random.default_rng(3)
     X = rng.normal(size=(12, 4))
     y = X[:, :2] @ [1.0, -2.0] + noise * rng.normal(size=12)
-    data = RowFolds(X, y, make_folds(3, 12), False)
+    data = RowFolds(RowTable(X, y), make_folds(3, 12))
     found = global_minimum(data, [1, 2, 3], low=low, high=1.0, limits=Limits(20.0))
     error = exact_error(data, found.gamma, found.tau)
     assert found.lower <= float(error) <= found.upper
@@ -216,7 +217,9 @@ def test_bad_arguments_are_named(arguments: dict[str, float], message: str) -> N
     with pytest.raises(InputError, match=message):
         global_minimum(instance(0), [1], **arguments)
     rng = np.random.default_rng(0)
-    wide = RowFolds(rng.normal(size=(60, 46)), rng.normal(size=60), make_folds("5", 60), True)
+    wide = RowFolds(
+        RowTable(rng.normal(size=(60, 46)), rng.normal(size=60), True), make_folds("5", 60)
+    )
     with pytest.raises(InputError, match="at most 45 columns"):
         global_minimum(wide, [1, 2])
 
@@ -227,7 +230,7 @@ def test_no_bound_at_gamma_0_certifies_nothing(seed: int) -> None:
     rng = np.random.default_rng(seed)
     X, y = rng.normal(size=(5, 4)), np.array([-1.0, 0.0, 1.0, 2.0, 2.0])
     first, last = np.arange(3), np.arange(3, 5)
-    data = RowFolds(X, y, make_folds([(first, last), (last, first)], 5), True)
+    data = RowFolds(RowTable(X, y, True), make_folds([(first, last), (last, first)], 5))
     found = global_minimum(data, [3], low=0.0)
     fitted = cross_validate(data, [found.gamma], [3]).best().cv_error
     assert found.lower <= fitted <= found.upper * (1.0 + 1e-5)
@@ -235,7 +238,7 @@ def test_no_bound_at_gamma_0_certifies_nothing(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_an_optimal_status_means_a_gap_within_the_tolerance(seed: int) -> None:
-    data = RowFolds(np.ones((3, 1)), y_of(seed), make_folds("loo", 3), False)
+    data = RowFolds(RowTable(np.ones((3, 1)), y_of(seed), False), make_folds("loo", 3))
     found = global_minimum(data, [1], tolerance=1e-7, limits=Limits(1.0))
     assert found.certified or found.status is not Status.OPTIMAL
 

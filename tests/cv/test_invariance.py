@@ -24,6 +24,7 @@ from sparsecv.cv.prove_sizes import SizesProver
 from sparsecv.cv.settings import Settings
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import Folds, make_folds
+from sparsecv.design.row_table import RowTable
 from sparsecv.solvers import answers, support_path
 from sparsecv.solvers.branching import size_sweep
 from sparsecv.solvers.core.constraints import UnitConstraints
@@ -81,7 +82,7 @@ def ledger_of(
     limit: float | None,
     asked: UnitConstraints | None = None,
 ) -> Ledger:
-    data = RowFolds(table.X, table.y, folds, True, table.weights, constraints=asked)
+    data = RowFolds(RowTable(table.X, table.y, True, table.weights, constraints=asked), folds)
     with Surface(data, TAUS, Settings(method, time_limit=limit)) as surface:
         surface.visit(GAMMAS)
         surface.prove()
@@ -224,7 +225,7 @@ def test_an_error_in_order_of_time_by_hand() -> None:
 def test_what_is_left_by_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
     """After Ctrl-C what is not proved is an estimate of the training rows, and is called so."""
     X, y, _ = table_of("p > n", False)
-    data = RowFolds(X, y, make_folds(4, y.size, seed=0), True)
+    data = RowFolds(RowTable(X, y, True), make_folds(4, y.size, seed=0))
     taus = np.array([2, 4, 7])
     with Surface(data, taus) as surface:
         surface.visit(GAMMAS)
@@ -293,7 +294,7 @@ def shorten_shared_trees(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def estimates_of(table: Table, folds: Folds, asked: UnitConstraints | None = None) -> Ledger:
     """What visits alone find: three γ at once, then one near each end and one in the middle."""
-    data = RowFolds(table.X, table.y, folds, True, constraints=asked)
+    data = RowFolds(RowTable(table.X, table.y, True, constraints=asked), folds)
     with Surface(data, np.arange(1, 9)) as surface:
         for gammas in ([1.0, 0.03, 30.0], [3.0], [0.3], [90.0], [0.001]):
             surface.visit(gammas)

@@ -14,6 +14,7 @@ from sparsecv.cv.ledger import Ledger
 from sparsecv.cv.settings import Settings
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
+from sparsecv.design.row_table import RowTable
 from sparsecv.solvers.ridge_fits import known_path
 
 TAUS = np.array([1, 2, 4], dtype=np.intp)
@@ -24,7 +25,9 @@ COUNTS = ("n_mio", "n_nodes", "seconds")
 def data_of(cv: Any = 4, p: int = 5, n: int = 20) -> RowFolds:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, p))
-    return RowFolds(X, X[:, 0] - X[:, 3] + rng.standard_normal(n), make_folds(cv, n), True)
+    return RowFolds(
+        RowTable(X, X[:, 0] - X[:, 3] + rng.standard_normal(n), True), make_folds(cv, n)
+    )
 
 
 def ledger_of(data: RowFolds, settings: Settings | None = None) -> Ledger:

@@ -29,6 +29,7 @@ from sparsecv.cv.settings import Settings, default_taus
 from sparsecv.design.design import Protocol
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
+from sparsecv.design.row_table import RowTable
 from sparsecv.errors import UnprovedWarning
 from sparsecv.solvers import answers
 from sparsecv.solvers.branching import size_sweep
@@ -321,7 +322,7 @@ def test_intervals_do_not_go_on_long_after_the_time_limit(monkeypatch: pytest.Mo
 
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 50))
-    data = RowFolds(X, X[:, 0] + rng.standard_normal(60), make_folds(30, 60), True)
+    data = RowFolds(RowTable(X, X[:, 0] + rng.standard_normal(60), True), make_folds(30, 60))
     monkeypatch.setattr(Ledger, "bracket", slow)
     started = time.monotonic()
     settings = Settings(time_limit=0.5)

@@ -17,6 +17,7 @@ from sparsecv.cv.prove_cells import CellProver
 from sparsecv.cv.settings import Settings
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
+from sparsecv.design.row_table import RowTable
 from sparsecv.solvers.backends.optional_dependencies import quiet_stdout
 from sparsecv.solvers.core import rows as table
 from sparsecv.solvers.core.threads import one_blas_thread
@@ -25,7 +26,9 @@ from sparsecv.solvers.core.threads import one_blas_thread
 def rows(n: int = 30, p: int = 6, cv: Any = 3) -> RowFolds:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((n, p))
-    return RowFolds(X, X[:, 0] - X[:, 2] + rng.standard_normal(n), make_folds(cv, n), True)
+    return RowFolds(
+        RowTable(X, X[:, 0] - X[:, 2] + rng.standard_normal(n), True), make_folds(cv, n)
+    )
 
 
 def blas_threads() -> set[int]:
@@ -140,7 +143,7 @@ def wide(cv: Any = 3) -> tuple[RowFolds, list[float], list[int]]:
     rng = np.random.default_rng(1)
     X = rng.standard_normal((60, 48))
     y = X[:, :3].sum(axis=1) + 0.7 * rng.standard_normal(60)
-    return RowFolds(X, y, make_folds(cv, 60), True), [1.0, 200.0], [1, 2, 3, 4, 7]
+    return RowFolds(RowTable(X, y, True), make_folds(cv, 60)), [1.0, 200.0], [1, 2, 3, 4, 7]
 
 
 def proofs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, int]]:

@@ -15,6 +15,7 @@ from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import Folds, make_folds
 from sparsecv.design.moment_folds import MomentFolds
 from sparsecv.design.moments import FoldMoments, Moments, RowMoments
+from sparsecv.design.row_table import RowTable
 from sparsecv.errors import ConstantColumnWarning, InputError
 from sparsecv.tables.dask_table import DaskTable
 
@@ -36,7 +37,7 @@ def table(n: int = 60, p: int = 5, seed: int = 0) -> tuple[Array, Array]:
 def both(X: Array, y: Array, folds: Folds, protocol: Protocol) -> tuple[RowFolds, MomentFolds]:
     names = [f"x{j}" for j in range(X.shape[1])]
     design = make_design(Summary.of(X, y), protocol, names)
-    rows = RowFolds(*design.apply(X, y), folds, protocol.refit_intercept)
+    rows = RowFolds(RowTable(*design.apply(X, y), protocol.refit_intercept), folds)
     assert folds.label is not None
     moments = FoldMoments.of(np.column_stack([X, y]), folds.label, folds.k)
     streamed = make_design(moments.summary(), protocol, names)
@@ -132,7 +133,7 @@ def test_training_is_a_function_of_the_rows_it_trains_on(intercept: bool) -> Non
     protocol = Protocol("honest", "none", intercept)
     _, held = folds.split(2)
     _, before = both(X, y, folds, protocol)
-    in_memory = RowFolds(X.copy(), y.copy(), folds, intercept).training(2)
+    in_memory = RowFolds(RowTable(X.copy(), y.copy(), intercept), folds).training(2)
     assert len(in_memory.rows) == 6  # Also rows in memory are reduced to a triangle.
     for size in (1e-3, 1.0, 1e12, 1e15):
         noise = np.random.default_rng(1)
@@ -140,7 +141,7 @@ def test_training_is_a_function_of_the_rows_it_trains_on(intercept: bool) -> Non
         y[held] = size * noise.standard_normal(held.size)
         _, after = both(X, y, folds, protocol)
         np.testing.assert_array_equal(after.training(2).rows, before.training(2).rows)
-        same = RowFolds(X, y, folds, intercept).training(2)
+        same = RowFolds(RowTable(X, y, intercept), folds).training(2)
         np.testing.assert_array_equal(same.rows, in_memory.rows)
 
 

@@ -21,6 +21,7 @@ from sparsecv.cv.results import CVResult
 from sparsecv.cv.settings import Settings
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
+from sparsecv.design.row_table import RowTable
 from sparsecv.errors import InputError
 from sparsecv.plots import curves as plots
 from sparsecv.plots import size_path
@@ -36,7 +37,7 @@ def result(
     rng = np.random.default_rng(0)
     X = rng.standard_normal((40, p)) + rng.standard_normal((40, 1))
     y = X[:, : min(p, 3)].sum(axis=1) + 3.0 * rng.standard_normal(40)
-    data = RowFolds(X - X.mean(axis=0), y - y.mean(), make_folds(5, 40), True)
+    data = RowFolds(RowTable(X - X.mean(axis=0), y - y.mean(), True), make_folds(5, 40))
     return cross_validate(data, gammas, np.arange(1, p + 1), Settings(time_limit=limit))
 
 

@@ -13,6 +13,7 @@ from sparsecv import SparseRidgeCV
 from sparsecv.cv.gamma_step import FixedSupports
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
+from sparsecv.design.row_table import RowTable
 from sparsecv.selection.rules import RULES
 from sparsecv.solvers.core.constraints import UnitConstraints
 from sparsecv.stability import SparseRidgeLearner
@@ -64,7 +65,7 @@ def test_the_step_of_gamma_knows_bounded_fits() -> None:
         p = X.shape[1]
         low, high = -rng.exponential(0.3, p), rng.exponential(0.3, p)
         asked = UnitConstraints.of(p, bounds=(low, high))
-        data = RowFolds(X, y, make_folds(4, y.size, seed=0), True, constraints=asked)
+        data = RowFolds(RowTable(X, y, True, constraints=asked), make_folds(4, y.size, seed=0))
         supports = [np.sort(rng.choice(p, size=4, replace=False)) for _ in range(4)]
         gamma = float(10.0 ** rng.uniform(-1, 2))
         fixed = FixedSupports.of(data, supports, gamma)

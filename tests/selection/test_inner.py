@@ -24,6 +24,7 @@ from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import Folds, make_folds
 from sparsecv.design.moment_folds import MomentFolds
 from sparsecv.design.moments import FoldMoments, Moments
+from sparsecv.design.row_table import RowTable
 from sparsecv.errors import InputError
 from sparsecv.selection.averaging import (
     average_of,
@@ -59,7 +60,7 @@ def test_held_out_rows_change_nothing_before_they_are_predicted(
     held = folds.split(j)[1]
 
     def fold(X: Array, y: Array) -> tuple[Any, ...]:
-        data = RowFolds(X, y, folds, intercept)
+        data = RowFolds(RowTable(X, y, intercept), folds)
         solver = Settings(time_limit=0.0) if p > 45 else Settings()
         result = cross_validate(data, gammas, sizes, solver)
         tried, plan = [SizeRound(sizes[:2], 2), SizeRound(sizes, 4)], RunPlan.of(solver, data)
@@ -88,7 +89,9 @@ def test_held_out_rows_change_nothing_before_they_are_predicted(
 def inner_splits(folds: Folds) -> list[tuple[Any, Any]]:
     """Training rows and held-out rows of every inner model."""
     rng = np.random.default_rng(0)
-    data = RowFolds(rng.standard_normal((folds.n, 3)), rng.standard_normal(folds.n), folds, True)
+    data = RowFolds(
+        RowTable(rng.standard_normal((folds.n, 3)), rng.standard_normal(folds.n), True), folds
+    )
     found = list[tuple[Any, Any]]()
 
     def noted(what: str, unit: Any, shared: Any, tasks: Any) -> Any:
@@ -144,7 +147,7 @@ def test_weights_of_a_table_read_by_chunks_are_those_of_its_rows() -> None:
     label = np.arange(40) % 7
     folds = Folds("custom", 40, np.bincount(label).astype(np.intp), label)
     design = make_design(Summary.of(X, y), Protocol(), list("abcde"))
-    rows = RowFolds(*design.apply(X, y), folds, True)
+    rows = RowFolds(RowTable(*design.apply(X, y), True), folds)
     parts = [Moments.of(np.column_stack([X, y])[label == j]) for j in range(7)]
     low, high = np.append(X.min(axis=0), y.min()), np.append(X.max(axis=0), y.max())
     chunks = MomentFolds([FoldMoments(parts, low, high)], design)
@@ -238,8 +241,8 @@ def test_training_problems_of_estimates_are_those_of_the_training_rows(dependent
     others = np.flatnonzero(np.isin(folds.label, [0, 3, 4]))
 
     def problems(X: Array, y: Array) -> list[SparseRidgeProblem]:
-        data, one = RowFolds(X, y, folds, True), RowFolds(X, y, folds, True)
-        again = data.with_folds(folds)
+        data, one = RowFolds(RowTable(X, y, True), folds), RowFolds(RowTable(X, y, True), folds)
+        again = RowFolds(data.rows, folds)
         same = one.one_fold(others, held)
         other = one.one_fold(others, np.flatnonzero(folds.label == 1), same)
         assert other.training(0) is same.training(0)

@@ -20,6 +20,7 @@ from support.studies import averaged_model
 from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
+from sparsecv.design.row_table import RowTable
 from sparsecv.errors import InputError, UnprovedWarning
 from sparsecv.report.peers import linear_peers
 from sparsecv.selection import projection
@@ -315,7 +316,7 @@ def test_lasso_and_ridge_of_the_picture() -> None:
     X, y = made(30, 5)
     X, y = (X - X.mean(axis=0)) / X.std(axis=0), y - y.mean()
     folds = make_folds(3, 30, seed=0)
-    found = linear_peers(RowFolds(X, y, folds, True), np.arange(1, 6))
+    found = linear_peers(RowFolds(RowTable(X, y, True), folds), np.arange(1, 6))
     assert (np.diff(found["lasso"]) <= 1e-12).all()
     total = 0.0
     for j in range(3):
@@ -324,7 +325,7 @@ def test_lasso_and_ridge_of_the_picture() -> None:
         total += float(np.sum((y[test] - full.predict(X[test])) ** 2)) / 30.0
     assert found["ridge"].min() == found["ridge"].max() <= total * 1.01
     assert found["lasso"][-1] == pytest.approx(total, rel=0.2)
-    weighted = RowFolds(X, y, folds, True, np.ones(30))
+    weighted = RowFolds(RowTable(X, y, True, np.ones(30)), folds)
     assert linear_peers(weighted, np.arange(1, 6)) == {}
 
 

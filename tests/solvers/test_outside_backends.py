@@ -28,6 +28,7 @@ from sparsecv.cv.settings import Settings
 from sparsecv.design.design import Protocol, Summary, make_design
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
+from sparsecv.design.row_table import RowTable
 from sparsecv.solvers import (
     Answer,
     SolverUnavailable,
@@ -356,7 +357,7 @@ def made(n: int = 30, p: int = 6) -> tuple[Array, Array]:
 def folds_of(kind: str, n: int = 30, p: int = 6) -> RowFolds:
     X, y = made(n, p)
     design = make_design(Summary.of(X, y), Protocol(), [f"x{j}" for j in range(p)])
-    return RowFolds(*design.apply(X, y), make_folds(kind, n, seed=0), True)
+    return RowFolds(RowTable(*design.apply(X, y), True), make_folds(kind, n, seed=0))
 
 
 @pytest.mark.slow

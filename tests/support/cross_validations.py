@@ -16,6 +16,7 @@ from sparsecv.cv.settings import Settings
 from sparsecv.design.design import Protocol, Summary, make_design
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
+from sparsecv.design.row_table import RowTable
 
 from .brute_force import ridge
 from .folds import Bracket, brute_force, in_fold, standardised
@@ -52,7 +53,7 @@ class Case:
         self.design = make_design(Summary.of(X, y), protocol, names)
         self.folds = make_folds(cv, y.size, seed=0)
         self.refit = protocol.refit_intercept
-        self.data = RowFolds.of(self.design, X, y, self.folds)
+        self.data = RowFolds(RowTable.of(self.design, X, y), self.folds)
         own = protocol.name == "honest" and not self.folds.all_rows
         scale, self.fold_scale = ("none", protocol.scale) if own else (protocol.scale, "none")
         self.A, self.b, kept = standardised(

@@ -18,6 +18,7 @@ from sparsecv.cv.engine import cross_validate
 from sparsecv.cv.settings import Settings
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
+from sparsecv.design.row_table import RowTable
 from sparsecv.solvers import best_subsets
 from sparsecv.solvers.core.constraints import UnitConstraints
 
@@ -75,7 +76,7 @@ def fold_schemes(rng: np.random.Generator, number: int) -> Iterator[str]:
     gammas, taus = [10.0 ** rng.uniform(-4, 4)], np.arange(1, p + 1)
     pairs = [folds.split(j) for j in range(folds.k)]
     truth = brute_force(X, y, pairs, gammas, taus, refit)
-    result = cross_validate(RowFolds(X, y, folds, refit), gammas, taus, settings)
+    result = cross_validate(RowFolds(RowTable(X, y, refit), folds), gammas, taus, settings)
     held = inside(result.table("lower"), result.table("upper"), truth, 1e-6)
     if not held.all():
         yield f"{method}: no interval of h at τ = {taus[~held[0]]}"
@@ -108,7 +109,7 @@ def leave_one_out(rng: np.random.Generator, number: int) -> Iterator[str]:
     y = X[:, :3] @ rng.normal(size=3) + 10.0 ** rng.uniform(-1, 0.5) * rng.normal(size=n)
     asked = UnitConstraints.of(unit.size, unit=unit)
     folds, refit = make_folds("loo", n), bool(rng.random() < 0.5)
-    data = RowFolds(X, y, folds, refit, constraints=asked)
+    data = RowFolds(RowTable(X, y, refit, constraints=asked), folds)
     gamma, taus = 10.0 ** rng.uniform(-1, 2), np.arange(1, 4)
     h = np.zeros(taus.size)
     for j in range(n):
@@ -142,7 +143,7 @@ def dependent_rows(rng: np.random.Generator, number: int) -> Iterator[str]:
     taus = np.unique([p, *others, *([p - 1] if p > 1 and rng.random() < 0.4 else [])])
     method = ("exact", "search")[int(rng.random() < 0.15)]
     settings = Settings(method, tol=0.0, prove="all")
-    result = cross_validate(RowFolds(X, y, folds, refit), [0.0], taus, settings)
+    result = cross_validate(RowFolds(RowTable(X, y, refit), folds), [0.0], taus, settings)
     lower, upper = result.table("lower")[0] * n, result.table("upper")[0] * n
     rows = np.column_stack([X, y])
     exact = [tuple(about_mean(rows[m], rows[pair[0]], refit) for m in pair) for pair in pairs]

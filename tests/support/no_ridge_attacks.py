@@ -17,6 +17,7 @@ from sparsecv.cv.engine import cross_validate
 from sparsecv.cv.settings import Settings
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
+from sparsecv.design.row_table import RowTable
 from sparsecv.solvers import SparseRidgeProblem, best_subsets, branch_and_bound, solve
 from sparsecv.solvers.branching.enumeration import enumerated
 from sparsecv.solvers.core.limits import Limits
@@ -115,7 +116,7 @@ def dependent_cells(rng: np.random.Generator, number: int) -> Iterator[str]:
     )
     refit = bool(rng.random() < 0.5)
     asked = resolved(p, **drawn.rules.keywords).constraints
-    data = RowFolds(drawn.X, drawn.y, folds, refit, constraints=asked)
+    data = RowFolds(RowTable(drawn.X, drawn.y, refit, constraints=asked), folds)
     result = cross_validate(data, [0.0], np.array([p]), Settings(prove="all"))
     total, rows = Fraction(0), np.column_stack([drawn.X, drawn.y])
     for j in range(folds.k):

@@ -13,6 +13,7 @@ from sparsecv.cv.settings import Settings
 from sparsecv.design.design import Protocol, Summary, make_design
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import Folds, make_folds
+from sparsecv.design.row_table import RowTable
 from sparsecv.selection.averaging import Average, averaged_coefficients
 from sparsecv.selection.choice import Choice, chosen_from, other_choices
 from sparsecv.selection.study import Request, Study
@@ -37,7 +38,7 @@ def study_of(
             own[name] = options.pop(name)
     design = make_design(Summary.of(X, y), Protocol(), [f"x{j}" for j in range(X.shape[1])])
     folds = make_folds(cv, y.size, seed=own.get("seed", 0))
-    data = RowFolds.of(design, X, y, folds)
+    data = RowFolds(RowTable.of(design, X, y), folds)
     return Study.of(data, design, Request(Settings(**options), gammas, taus, **own))
 
 

@@ -15,6 +15,7 @@ from sparsecv.design.design import Protocol
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.missing import fill_values
 from sparsecv.design.prepare import prepare
+from sparsecv.design.row_table import RowTable
 from sparsecv.tables.datasets import resolve
 
 
@@ -116,13 +117,13 @@ def test_folds_fill_from_their_training_rows_alone(
     source = resolve(save(holed(), tmp_path / "t.parquet"), missing="mean")
     data = prepare(source, folds, protocol).data
     assert isinstance(data, RowFolds)
-    given = data.given
+    given = data.rows.given
     for j in range(min(data.folds.k, 6)):
         train, test = data.folds.split(j)
         fills = SimpleImputer().fit(given[train, :-1])
         rows, held = given.copy(), fills.transform(given[test, :-1])
         rows[train, :-1] = fills.transform(given[train, :-1])
-        means, scale = rows[train].mean(axis=0), data.scale
+        means, scale = rows[train].mean(axis=0), data.rows.scale
         if not data.refit_intercept:
             means = np.zeros_like(means)
         expected = (rows[train] - means) / scale
@@ -137,13 +138,16 @@ def test_folds_fill_from_their_training_rows_alone(
         other = given.copy()
         other[test, :-1] = 77.0
         other[test[0], 2] = np.nan
-        again = RowFolds(
-            other[:, :-1], other[:, -1], data.folds, data.refit_intercept,
-            design=data.design, missing="mean",
-        )  # fmt: skip
-        np.testing.assert_array_equal(
-            again.training(j).rows, data.training(j).rows
-        )  # The training problem is a function of the training rows.
+        table = RowTable(
+            other[:, :-1],
+            other[:, -1],
+            data.refit_intercept,
+            design=data.rows.design,
+            missing="mean",
+        )
+        again = RowFolds(table, data.folds)
+        # The training problem is a function of the training rows.
+        np.testing.assert_array_equal(again.training(j).rows, data.training(j).rows)
 
 
 def test_a_saved_model_fills_the_same_way(

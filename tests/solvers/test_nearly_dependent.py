@@ -58,6 +58,18 @@ def least_pivot(joint: Matrix, gamma: float, support: tuple[int, ...]) -> float:
     return min(shares)
 
 
+@pytest.mark.parametrize("gamma", [2.1e-24, 4e-24, 1e-22])
+def test_a_tiny_gamma_bounds_coefficients_of_columns_that_count_as_dependent(gamma: float) -> None:
+    """Columns 0 and 1 differ by 3e-14, which explains y in part, as γ/2 is as small."""
+    X = np.eye(5)[:, [0, 0, 2, 3]]
+    X[1, :2] = 1.5e-14, -1.5e-14
+    y = np.array([0.0, 1.0, 0.004, 0.004, 0.0])
+    found = solve(SparseRidgeProblem(X, y, gamma=gamma, tau=2))
+    joint = exact_moments(X, y)
+    least = min(exact_objective(joint, gamma, s) for s in combinations(range(4), 2))
+    assert found.lower_bound <= least
+
+
 def test_what_enumeration_proves_holds_in_exact_arithmetic() -> None:
     for note, rng in draws(60, 91):
         X, y, gamma = hostile(rng)

@@ -4,7 +4,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from support.brute_force import Array, rounding
+from support.brute_force import Array, exact_given, exact_objective, rounding
 from support.fresh import plain_run
 from support.problems import ugly_problem
 
@@ -53,6 +53,22 @@ def test_supports_equal_enumeration_at_random_gammas_and_at_breakpoints(seed: in
             assert min(listed) <= least + rounding(least, problem.yy)
             if gamma not in ends:  # A listed support is optimal but for nine digits of γ.
                 assert max(listed) <= least + 1e-6 * least + rounding(least, problem.yy)
+
+
+@pytest.mark.parametrize("steps", [-3, -2, -1, 1, 2, 3])
+def test_of_matrices_the_support_is_listed_that_is_the_best_by_their_last_digits(
+    steps: int,
+) -> None:
+    G = np.kron(np.eye(2), [[1.0, 1.0], [1.0, 1.0 + 2.0**-27]])
+    G[3, 3] += steps * 2.0**-52
+    b = np.array([0.3, 0.3001, 0.3, 0.3001])
+    problem = SparseRidgeProblem.from_gram(G, b, 4.0, gamma=1.0, tau=2)
+    along, _ = supports_along_gamma(problem, 1e-12, 1e-10, sizes=[2])
+    here = [one.support for one in along[2] if one.low <= 1e-11 <= one.high]
+    joint = exact_given(G, b, 4.0)
+    values = {s: exact_objective(joint, 1e-11, s) for s in combinations(range(4), 2)}
+    best = min(values, key=lambda support: values[support])
+    assert any(support is None or tuple(support) == best for support in here)
 
 
 @pytest.mark.parametrize("seed", range(12))

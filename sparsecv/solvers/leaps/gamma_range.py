@@ -9,6 +9,7 @@ cell among. A cell whose bound does not suffice is halved by another tree.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import comb
@@ -114,9 +115,7 @@ class NearBest:
         problem, tree, lists, of = search.problem, search.tree, search.lists, numbers
         full, yy = np.array([float(search.now("full"))]), np.array([problem.yy])
         if deleted is None:
-            of = np.zeros(1, dtype=np.intp)
-            # At γ = 0 a tree works with a tiny γ, which raises objectives.
-            lost = np.array([problem.data_loss(float(full[0]), problem.p)])
+            of, lost = np.zeros(1, dtype=np.intp), np.zeros(1)
         else:
             residual, left = tree.deleted_residual[0, of], tree.one_minus_leverage[0, of]
             full = full - residual * residual * left
@@ -141,6 +140,8 @@ class NearBest:
                 value = full[:, None] + losses * (1.0 - 3.0 * tie)  # Losses are that precise.
                 least = np.maximum(value, 0.0)
                 value -= lost[:, None]
+                if deleted is None:  # At γ = 0 a tree works with a tiny γ, which raises objectives.
+                    value[0] -= problem.data_losses(least[0], [size] * least.shape[1])
                 value -= rounding_margin(least, yy[:, None], reach, spread, problem.data.off)
                 value -= left_out * least
             value = np.where(np.isfinite(losses), np.maximum(value, 0.0), np.inf)
@@ -193,7 +194,10 @@ class Decomposed:
 
     def __init__(self, problems: Sequence[SparseRidgeProblem], rows: Array, size: int) -> None:
         self._rows, self.size, self._place = rows, size, dict[tuple[int, int], int]()
-        self._off = envelope.BACKWARD + np.array([0.5 * one.data.lost for one in problems])
+        self._off = np.array([envelope.BACKWARD + 0.5 * one.data.lost for one in problems])
+        for i, one in enumerate(problems):
+            if one.data.gram is not None:  # Columns are off by the root of what products are.
+                self._off[i] += math.sqrt(one.data.gram.off)
         nothing = np.empty((0, size))
         self.made = Decomposition(
             number=np.empty(0, dtype=np.intp),

@@ -58,6 +58,22 @@ def least_pivot(joint: Matrix, gamma: float, support: tuple[int, ...]) -> float:
     return min(shares)
 
 
+def test_the_support_of_all_columns_is_bounded_by_more_than_its_fit() -> None:
+    """The fit of 170 columns near a line exceeds the optimum by more than 1e-9 of it."""
+    rng, gamma = np.random.default_rng(0), 1.6e-23
+    turn = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    X = turn @ np.vstack([1.0 + rng.random(170), 3e-13 * rng.normal(size=170), np.zeros(170)])
+    y = turn @ np.array([0.5, 1.0, 0.5])
+    found = branch_and_bound(SparseRidgeProblem(X, y, gamma=gamma, tau=170))
+    # With t = γ/2 the least objective is t·yᵀ(XXᵀ + tI)⁻¹y.
+    joint = exact_moments(X.T, np.zeros(170))
+    joint[3] = [Fraction(float(value)) for value in y] + [Fraction(0)]
+    for row in range(3):
+        joint[row][3] = joint[3][row]
+    least = -Fraction(gamma) / 2 * exact_objective(joint, gamma, range(3))
+    assert found.lower_bound <= least
+
+
 @pytest.mark.parametrize("gamma", [2.1e-24, 4e-24, 1e-22])
 def test_a_tiny_gamma_bounds_coefficients_of_columns_that_count_as_dependent(gamma: float) -> None:
     """Columns 0 and 1 differ by 3e-14, which explains y in part, as γ/2 is as small."""

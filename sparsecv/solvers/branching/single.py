@@ -200,9 +200,7 @@ class SizeAlone:
             # Any other support holds a column that was screened out.
             rest = problem.constraints.columns_of(root.units)
             incumbent.offer(rest)
-            bound = root.screened_bound
-            if not problem.constraints.plain:
-                bound = min(bound, support_bound(problem, rest))
+            bound = min(root.screened_bound, support_bound(problem, rest))
         elif root.bound < target and gram is None:  # A tree had no time, or no room, to begin.
             status = limits.reached(0) or Status.UNPROVED
         elif root.bound < target and gram is not None:

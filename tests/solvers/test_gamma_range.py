@@ -4,7 +4,13 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from support.brute_force import Array, exact_given, exact_objective, rounding
+from support.brute_force import (
+    Array,
+    exact_given,
+    exact_moments,
+    exact_objective,
+    rounding,
+)
 from support.fresh import plain_run
 from support.problems import ugly_problem
 
@@ -67,6 +73,18 @@ def test_of_matrices_the_support_is_listed_that_is_the_best_by_their_last_digits
     here = [one.support for one in along[2] if one.low <= 1e-11 <= one.high]
     joint = exact_given(G, b, 4.0)
     values = {s: exact_objective(joint, 1e-11, s) for s in combinations(range(4), 2)}
+    best = min(values, key=lambda support: values[support])
+    assert any(support is None or tuple(support) == best for support in here)
+
+
+def test_at_a_tiny_gamma_nearly_equal_columns_explain_what_lies_between_them() -> None:
+    X = np.eye(5)[:, [0, 0, 2, 3]]
+    X[1, :2] = 5e-15, -5e-15
+    y = np.array([0.0, 1.0, 0.0015, 0.0015, 0.0])
+    along, _ = supports_along_gamma(SparseRidgeProblem(X, y, gamma=1.0, tau=2), 2.5e-24, 1e-20)
+    here = [one.support for one in along[2] if one.low <= 3e-24 <= one.high]
+    joint = exact_moments(X, y)
+    values = {s: exact_objective(joint, 3e-24, s) for s in combinations(range(4), 2)}
     best = min(values, key=lambda support: values[support])
     assert any(support is None or tuple(support) == best for support in here)
 

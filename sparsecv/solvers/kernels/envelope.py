@@ -23,6 +23,9 @@ from .linalg import EPS, Array
 BACKWARD = 64.0 * EPS
 
 
+# Where t = γ/2 is below this share of the squared lengths of columns, γ is lost beside them, and
+# columns that depend on each other up to rounding explain no more than if they were dependent.
+LOST_SHARE = 1e-24
 # An interval of t = γ/2 whose ends differ by at most this share of the upper end is not divided:
 # every support that may be best there is listed. A choice.
 NARROW = 1e-9
@@ -209,6 +212,12 @@ def bracket(fits, lengths, low, high, listed, here, room):
             # The root of the objective is off by at most this length (docs/methods.md).
             off = fits.off[listed[c]] * (lengths[0] + fits.reach[listed[c], 0] * np.sqrt(slope[c]))
             margin[c] = 2.0 * np.sqrt(high_f[c]) * off + off * off
+            square, size = fits.reach[listed[c], 0] ** 2, fits.squares.shape[1]
+            lost = LOST_SHARE * square / size
+            if fits.reach[listed[c], 1] == 0.0 and high > lost:
+                # Singular values that count as 0 are at most 2·fits.off of the columns' length.
+                dropped = 4.0 * size * fits.off[listed[c]] ** 2 * square
+                margin[c] += high_f[c] * dropped / max(low, lost)
             if first < 0 or low_f[c] + margin[c] < low_f[first] + margin[first]:
                 first = c
             if second < 0 or high_f[c] + margin[c] < high_f[second] + margin[second]:

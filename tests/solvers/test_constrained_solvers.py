@@ -123,6 +123,16 @@ def test_the_bound_counts_short_components_of_groups_that_are_left_out() -> None
     assert found.lower_bound <= min(exact_objective(joint, 4e-24, s) for s in ([0, 1], [2, 3]))
 
 
+def test_rounding_of_a_fit_counts_the_coefficients_that_the_given_gamma_allows() -> None:
+    """Columns 0 and 1 of a long table differ by 3e-14, and have coefficients of some 1e9."""
+    turn = np.linalg.qr(np.random.default_rng(0).normal(size=(24, 24)))[0]
+    X, y = turn[:, [0, 0, 1, 2]], turn[:, 3] + 0.5 * turn[:, 0] + turn[:, 4]
+    X[:, 1] += 3e-14 * turn[:, 3]
+    asked = Constraints(groups=[*"aabb"])
+    found = solve(SparseRidgeProblem(X, y, gamma=2.2e-24, tau=2, constraints=asked))
+    assert found.lower_bound <= exact_objective(exact_moments(X, y), 2.2e-24, range(4))
+
+
 @pytest.mark.parametrize("signs", [False, True])
 @pytest.mark.parametrize("supports", [0.0, 1e9])
 def test_factors_beside_numbers_equal_leaps_and_bounds(

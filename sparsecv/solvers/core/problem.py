@@ -428,10 +428,16 @@ class SparseRidgeProblem:
         shortest = float(lengths[lengths > 0.0].min(initial=self.data.longest**2))
         off = self.data.unit.independence.moved * reach
         added = 0.5 * (self.gamma - self.given_gamma) * reach * reach / shortest
-        if self.given_gamma >= 2.0 * (ZERO_SHARE * self.data.longest) ** 2:
+        if self.counted_gamma > 0.0:
             moved = self.data.unit.independence.moved * self.data.longest
-            added += upper * moved * moved / (self.given_gamma / 2.0)
+            added += upper * moved * moved / (self.counted_gamma / 2.0)
         return 1.01 * (added + 2.0 * math.sqrt(upper) * off + off * off)
+
+    @property
+    def counted_gamma(self) -> float:
+        """The given γ, or 0 where it is lost beside the columns."""
+        lost = 2.0 * (ZERO_SHARE * self.data.longest) ** 2
+        return self.given_gamma if self.given_gamma >= lost else 0.0
 
     @property
     def G(self) -> Array:

@@ -351,12 +351,14 @@ def rounding_margin(
     return 1e-11 * value + 2.0 * np.sqrt(value) * delta + delta * delta
 
 
-def coefficient_spread(problem: SparseRidgeProblem) -> float:
+def coefficient_spread(problem: SparseRidgeProblem, gamma: float | None = None) -> float:
     """2√(Σ ℓ_j²/γ): Σ ℓ_j|β_j| of a fit of objective 2f is at most this number times √f.
 
     The working γ at most doubles the objective of a support whose status may be optimal.
+
+    gamma: By default the γ that searches work with.
     """
-    return 2.0 * math.sqrt(problem.data.sum_of_squares / problem.gamma)
+    return 2.0 * math.sqrt(problem.data.sum_of_squares / (gamma or problem.gamma))
 
 
 def certain(objective: Array, margin: Array, yy: float | Array, off: float) -> NDArray[np.bool_]:
@@ -422,9 +424,10 @@ def support_bound(
 
     given_gamma: Whether no working γ bounds the coefficients, as the bound is for the given γ.
     """
-    fit, reach = problem.fit(support), _reach_of(problem, support)
-    working = given_gamma and problem.gamma > problem.given_gamma
-    spread = math.inf if working else coefficient_spread(problem)
+    gamma = (given_gamma and problem.counted_gamma) or problem.gamma
+    fit, reach = problem.fit(support), _reach_of(problem, support, gamma)
+    working = given_gamma and gamma > problem.given_gamma
+    spread = math.inf if working else coefficient_spread(problem, gamma)
     if math.isinf(reach) and math.isinf(spread):
         return 0.0
     with np.errstate(invalid="ignore"):
@@ -433,8 +436,13 @@ def support_bound(
     return max(float(fit.objective - fit.lacking - margin), 0.0)
 
 
-def _reach_of(problem: SparseRidgeProblem, columns: NDArray[np.intp]) -> float:
-    """A number that (Σ ℓ_j|β_j| + |y|)/|y| of the fit on some columns is at most; ∞ at rank < s."""
+def _reach_of(
+    problem: SparseRidgeProblem, columns: NDArray[np.intp], gamma: float | None = None
+) -> float:
+    """A number that (Σ ℓ_j|β_j| + |y|)/|y| of the fit on some columns is at most; ∞ at rank < s.
+
+    gamma: By default the γ that searches work with.
+    """
     s = columns.size
-    factors = inflation_factors(problem.factor(columns)[:s, :s])
+    factors = inflation_factors(problem.factor(columns, gamma)[:s, :s])
     return 1.0 + 2.0 * float(np.sqrt(factors).sum())

@@ -407,7 +407,7 @@ def _from_pairs(pairs: Iterable[Any], n: int) -> Folds:
 
 
 def _row_numbers(part: Any, n: int) -> Index:
-    """Distinct row numbers below n from an array of row numbers or a mask.
+    """Distinct row numbers below n, in increasing order, from an array of them or a mask.
 
     Raises ValueError: The array holds no such numbers; the message says why.
     """
@@ -420,6 +420,7 @@ def _row_numbers(part: Any, n: int) -> Index:
         raise ValueError("row indices must be a one-dimensional array of integers")
     if rows.size and (rows.min() < 0 or rows.max() >= n):
         raise ValueError(f"row indices must lie in 0..{n - 1}")
-    if np.unique(rows).size != rows.size:
+    increasing = np.unique(rows)
+    if increasing.size != rows.size:
         raise ValueError("a row is listed twice")
-    return rows.astype(np.intp)
+    return increasing.astype(np.intp)

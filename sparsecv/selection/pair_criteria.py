@@ -100,13 +100,13 @@ def corrected_errors(study: Study, result: CVResult) -> PairCriterion:
     """Bias-corrected CV errors (Burman 1989): h + e − ē.
 
     e is the mean squared error, on all rows, of the model of all rows; ē is that of a fold's model,
-    on all rows as well, averaged over folds.
+    on all rows as well, averaged over folds. A fold of weight 0 counts as no fold.
 
     result: h(γ, τ) of the first partition.
     """
-    total, k = study.data.total, study.data.folds.k
-    trained = np.stack([_trained(study, result, j) for j in range(k)], axis=2)
-    without = (trained + result.table("fold_error")) / total
+    total, counted = study.data.total, np.flatnonzero(study.data.fold_weight > 0.0)
+    trained = np.stack([_trained(study, result, j) for j in counted.tolist()], axis=2)
+    without = (trained + result.table("fold_error")[:, :, counted]) / total
     of_all = _trained(study, result, None) / total
     return PairCriterion(bias_corrected(result.table("cv_error"), of_all, without))
 

@@ -235,6 +235,19 @@ def test_a_fold_that_holds_out_weight_zero_alone_is_no_fold(rule: str | None) ->
     )
 
 
+def test_a_fold_of_weight_zero_has_no_part_in_a_correction() -> None:
+    one = Problem(8)
+    fold, weights = np.arange(one.y.size) % 5, one.weights.copy()
+    weights[fold > 2] = 0.0
+    every, kept = np.full(fold.size, True), fold <= 2
+    paths = []
+    for some in (every, kept):
+        model = SparseRidgeCV(cv=fold[some], rule="corrected", gammas=GAMMAS, **one.options)
+        model.fit(one.X[some], one.y[some], sample_weight=weights[some])
+        paths.append(model.compare().loc["corrected"])
+    assert paths[0]["criterion"] == pytest.approx(paths[1]["criterion"], rel=1e-9)
+
+
 @pytest.mark.parametrize("seed", range(50))
 def test_one_pair(seed: int) -> None:
     one = Problem(seed)

@@ -105,11 +105,14 @@ def inner_splits(folds: Folds) -> list[tuple[Any, Any]]:
 
 @pytest.mark.parametrize("gap", [0, 3])
 def test_inner_folds_are_in_order_of_time_as_the_outer_folds_are(gap: int) -> None:
-    folds = make_folds(TimeSeriesSplit(4, gap=gap), 60)
-    splits = inner_splits(folds)
-    assert len(splits) >= 3 * folds.k
-    for train, held in splits:
-        assert train.max() + gap < held.min()
+    pairs = list(TimeSeriesSplit(4, gap=gap).split(np.zeros((60, 1))))
+    in_other_order = [(train[::-1], held[::-1]) for train, held in pairs]
+    for given in (pairs, in_other_order):
+        folds = make_folds(given, 60)
+        splits = inner_splits(folds)
+        assert len(splits) >= 3 * folds.k
+        for train, held in splits:
+            assert train.max() + gap < held.min()
 
 
 @pytest.mark.parametrize(

@@ -326,7 +326,7 @@ def test_a_cell_without_room_for_its_pieces_is_left_undivided() -> None:
 
     def pieces(waiting: int, room: int, others: Array = others) -> int:
         active = np.empty((waiting, 2), dtype=np.bool_)
-        work = envelope.Division(np.empty((waiting, 2)), active, np.empty((6, 4)))
+        work = envelope.Division(np.empty((waiting, 2)), active, np.empty((5, 4)))
         found = envelope.FoundPieces(np.empty((room, 2)), np.empty(room, dtype=np.int64))
         return int(envelope.divide(cell, others, lengths, listed, fits, work, found, 0))
 
@@ -336,20 +336,6 @@ def test_a_cell_without_room_for_its_pieces_is_left_undivided() -> None:
     # Other supports may be best at one end of the cell, or at both ends.
     assert pieces(envelope.MAX_WAITING, 40, np.array([0.0, 1e9])) == -1
     assert pieces(envelope.MAX_WAITING, 40, np.zeros(2)) == -3
-
-
-@plain_python
-@pytest.mark.parametrize(("energy", "alike"), [(4.0, True), (4.5, False)])
-def test_supports_that_tie_between_two_ends(energy: float, alike: bool) -> None:
-    energies, squares = np.array([[4.0], [energy]]), np.array([[1.0], [1.0]])
-    fits = envelope.Fits(
-        energies, squares, np.ones(2), np.ones((2, 2)), np.full(2, envelope.BACKWARD)
-    )
-    listed, lengths = np.array([0, 1]), np.array([3.0, 9.0])
-    here, room = np.ones(2, dtype=np.bool_), np.empty((5, 4))
-    envelope.bracket(fits, lengths, 0.1, 50.0, listed, here, room)
-    here[:] = True
-    assert envelope.alike_between(fits, 0.1, 50.0, listed, here, room) == alike
 
 
 @pytest.mark.parametrize("apart", [0.0, 2.0**-13, 1.0])

@@ -58,7 +58,7 @@ class Division(NamedTuple):
 
     waiting: Array  # (MAX_WAITING, 2) ends of intervals
     active: NDArray[np.bool_]  # (MAX_WAITING, ≥ k) which supports may be best there
-    room: Array  # (6, ≥ max(k, 4)): rows as :func:`bracket` uses them; row 5 is free
+    room: Array  # (5, ≥ max(k, 4)): rows as :func:`bracket` uses them
 
 
 class FoundPieces(NamedTuple):
@@ -75,19 +75,24 @@ class ListedRows(NamedTuple):
     start: NDArray[np.int64]
 
 
-class ListsAtAnEnd(NamedTuple):
-    """What is known at one end of a cell: m listed supports of each problem, and all others."""
+def value_between(low: Any, high: Any, share: Any, yy: Any) -> Any:
+    """A lower bound on the objectives of some supports between two γ, for numbers or arrays.
 
-    masks: NDArray[np.uint64]  # (problems, m) the listed supports, 0 where there is none
-    bounds: Array  # (problems, m) lower bounds on their objectives
-    others: Array  # (problems,) lower bounds on the objectives of other supports
+    An objective f grows with γ and is a concave function of γ, and so is 1/(yᵀy − f), because
+    yᵀy − f is a sum of multiples of 1/(d_m + t). So each is at least its chord.
+
+    low, high: Lower bounds on f at the two γ, at least 0.
+    share: Where the γ is between them, from 0 to 1.
+    """
+    high = np.maximum(low, high)
+    # The factors 4·EPS and 16·EPS are more than the few roundings of the formulas.
+    chord = ((1.0 - share) * low + share * high) * (1.0 - 4.0 * EPS)
+    left, right = np.maximum(yy - low, 1e-16 * yy), np.maximum(yy - high, 1e-16 * yy)
+    gain = left * right / ((1.0 - share) * right + share * left)
+    return np.maximum(chord, yy - gain * (1.0 + 16.0 * EPS) - 16.0 * EPS * yy)
 
 
-class BothEnds(NamedTuple):
-    """Two records or arrays, of the low end and of the high end of a cell."""
-
-    low: Any
-    high: Any
+compiled_value_between = kernel(inner=True)(value_between)
 
 
 @kernel(inner=True)
@@ -125,71 +130,26 @@ def same_function(fits, c, other, low, high, allowed):
 
 
 @kernel(inner=True)
-def value_of_others(others, yy, share):
-    """Two lower bounds on the objectives of supports that are not listed, inside a cell.
-
-    The objective f is concave, and so is 1/(yᵀy − f), because yᵀy − f is a sum of multiples of
-    1/(d_m + t); each is at least its chord over the cell.
-
-    others: Lower bounds at both ends of the cell.
-    share: Where in the cell, from 0 to 1.
-    """
-    chord = (1.0 - share) * others[0] + share * others[1]
-    least = 1e-16 * yy
-    a, b = max(yy - others[0], least), max(yy - others[1], least)
-    gain = a * b / ((1.0 - share) * b + share * a)
-    return chord, yy - gain * (1.0 + 16.0 * EPS) - 16.0 * EPS * yy
-
-
-@kernel(inner=True)
 def others_are_worse(others, yy, cell, low, high, upper):
     """Whether supports that are not listed are worse in [low, high]; 1 yes, 2 unknown.
 
     The result is 0 where one of them may be best at an end, and −1 where that is so at both ends.
 
     cell: Its ends, at which ``others`` bounds the objectives.
-    upper: An upper bound on the least objective at low, at high, and at a third t, then that t: a
-        concave function that is linear between them.
+    upper: What :func:`bracket` writes.
     """
     if others[0] == np.inf or others[1] == np.inf:
         return 1
     width = cell[1] - cell[0]
-    a, b = (low - cell[0]) / width, (high - cell[0]) / width
-    at_low, at_high = value_of_others(others, yy, a), value_of_others(others, yy, b)
-    kink = 0.0 if high == low else (upper[3] - low) / (high - low)
-    unknown, neither = False, True
-    for i in range(2):
-        middle = (1.0 - kink) * at_low[i] + kink * at_high[i]
-        ends = upper[0] < at_low[i] and upper[1] < at_high[i]
-        if ends and upper[2] < middle:
-            return 1
-        unknown = unknown or ends
-        neither = neither and upper[0] >= at_low[i] and upper[1] >= at_high[i]
-    return 2 if unknown else (-1 if neither else 0)
-
-
-@kernel(inner=True)
-def upper_bound(low, high, at_low, at_high, upper):
-    """Write an upper bound on the least of several concave functions between low and high.
-
-    The bound is the lesser of two tangents. ``upper`` takes its value at low, its value at high,
-    its value where the tangents cross, and the place t of the crossing.
-
-    at_low: The least value of the functions at low, and the slope of the function that has it.
-    at_high: The same at high, perhaps of another function.
-    """
-    upper[0], upper[1] = at_low[0], at_high[0]
-    # Each tangent lies above the least value at its far end. They therefore cross in between, or
-    # are one line, whose crossing may be anywhere.
-    upper[2], upper[3] = at_high[0], high
-    slopes_apart = at_low[1] - at_high[1]
-    if slopes_apart > 0.0:
-        # The step solves at_low[0] + at_low[1]·step = at_high[0] − at_high[1]·(high − low − step).
-        step = (at_high[0] - at_low[0] - at_high[1] * (high - low)) / slopes_apart
-        step = min(max(step, 0.0), high - low)
-        upper[3] = low + step
-        # Both are the same number but for rounding.
-        upper[2] = max(at_low[0] + at_low[1] * step, at_high[0] - at_high[1] * (high - low - step))
+    at_low = compiled_value_between(others[0], others[1], (low - cell[0]) / width, yy)
+    at_high = compiled_value_between(others[0], others[1], (high - cell[0]) / width, yy)
+    # The least objective of the supports that are not listed is concave, and above its chord.
+    if (upper[0] < at_low and upper[1] < at_high) or (upper[2] < at_low and upper[3] < at_high):
+        return 1
+    worse_at_low, worse_at_high = upper[0] < at_low, upper[3] < at_high
+    if worse_at_low and worse_at_high:
+        return 2
+    return 0 if worse_at_low or worse_at_high else -1
 
 
 @kernel(inner=True)
@@ -198,8 +158,9 @@ def bracket(fits, lengths, low, high, listed, here, room):
 
     listed, here, shape (k,): Rows of ``fits``, and which may be best; ``here`` is changed.
     room: ``Division.room``. Its rows 0 to 3 take for every support the objective at low and at
-        high, the slope at low, and what rounding may add; row 4 takes what :func:`upper_bound`
-        writes.
+        high, the slope at low, and what rounding may add. Row 4 takes the values at low and at high
+        of two tangents, both upper bounds on the least objective: that at low of the best support
+        there, and that at high of the best support there.
     Returns: How many supports may be best, and whether none of them is worse at an end by more than
         rounding and the share ``BLURRED`` of it.
     """
@@ -222,37 +183,19 @@ def bracket(fits, lengths, low, high, listed, here, room):
                 first = c
             if second < 0 or high_f[c] + margin[c] < high_f[second] + margin[second]:
                 second = c
-    at_high = high_f[second], ridge_objective(fits, listed[second], high)[1]
-    upper_bound(low, high, (low_f[first], slope[first]), at_high, upper)
-    upper[0] += margin[first]
-    upper[1] += margin[second]
-    upper[2] += max(margin[first], margin[second])
-    share = 0.0 if high == low else (upper[3] - low) / (high - low)
+    upper[0] = low_f[first] + margin[first]
+    upper[1] = upper[0] + slope[first] * (high - low)
+    upper[3] = high_f[second] + margin[second]
+    upper[2] = upper[3] - ridge_objective(fits, listed[second], high)[1] * (high - low)
     for c in range(listed.shape[0]):
         if here[c]:
             a, b = low_f[c] - margin[c], high_f[c] - margin[c]
-            here[c] = a <= upper[0] or b <= upper[1] or (1.0 - share) * a + share * b <= upper[2]
+            # The objective is concave, and above its chord.
+            here[c] = (a <= upper[0] or b <= upper[1]) and (a <= upper[2] or b <= upper[3])
             blur = BLURRED * margin[c]
-            alike = alike and (not here[c] or (a - blur <= upper[0] and b - blur <= upper[1]))
+            alike = alike and (not here[c] or (a - blur <= upper[0] and b - blur <= upper[3]))
             left += here[c]
     return left, alike
-
-
-@kernel(inner=True)
-def alike_between(fits, low, high, listed, here, room):
-    """Whether supports that are alike at both ends of [low, high] are alike between them, too.
-
-    listed, here, room: As :func:`bracket` takes and leaves them.
-    """
-    middle_f, margin, least, alike = room[0], room[3], np.inf, True
-    for c in range(listed.shape[0]):
-        if here[c]:
-            middle_f[c], _ = ridge_objective(fits, listed[c], split_point(low, high))
-            least = min(least, middle_f[c] + margin[c])
-    for c in range(listed.shape[0]):
-        blurred = (1.0 + BLURRED) * margin[c]
-        alike = alike and (not here[c] or middle_f[c] - blurred <= least)
-    return alike
 
 
 @kernel(inner=True)
@@ -299,8 +242,6 @@ def divide(cell, others, lengths, listed, fits, work, found, n):
             return -3
         if worse <= 0 or (worse == 2 and narrow):
             return -1
-        if worse == 1 and left > 1 and alike and not narrow:
-            alike = alike_between(fits, low, high, listed, here, room)
         if worse == 2 or not (left == 1 or narrow or alike):
             if top + 1 == waiting.shape[0]:
                 return -2
@@ -342,54 +283,3 @@ def divide_cells(cell, others, lengths, listed, fits, work, found, count):
         end = divide(cell, others[i], lengths[i], mine, fits, work, found, n)
         count[i] = end - n if end >= 0 else end
         n = max(end, n)
-
-
-@kernel
-def contenders(cell, lists, best, fits, lengths, room, both, keep):
-    """Mark the listed supports that bounds do not exclude from being best somewhere in a cell.
-
-    A listed support is bounded by its own objectives at both ends; at an end whose list lacks it,
-    by the bound on all supports that the list lacks. The bounds of the best supports are computed
-    in eight parts of the cell, or in one part if the cell begins at 0. Eight is a choice. Without
-    these marks, least errors over γ of leave-one-out (experiments/paper/global_gamma.py: diabetes,
-    housing) take 1.3 to 1.6 times as long.
-
-    cell: Low and high end of t = γ/2.
-    lists: ``BothEnds`` of ``ListsAtAnEnd``.
-    best, shape (problems, 2): Rows of ``fits``: the first listed support of each end.
-    lengths, shape (problems, 2): See :func:`divide`.
-    room, both: Work space (6, ≥ 4), and booleans (2,).
-    keep: ``BothEnds`` of marks (problems, m), which are written; a support that both ends list is
-        marked in the list of the low end alone.
-    """
-    pair = room[5]
-    lists_low, lists_high, keep_low, keep_high = lists.low, lists.high, keep.low, keep.high
-    parts = 8 if cell[0] > 0.0 else 1
-    ratio = (cell[1] / cell[0]) ** (1.0 / parts) if parts > 1 else 1.0
-    for i in range(best.shape[0]):
-        for c in range(keep_low.shape[1]):
-            keep_low[i, c] = keep_high[i, c] = False
-        low = cell[0]
-        for part in range(parts):
-            high = min(low * ratio, cell[1]) if part < parts - 1 else cell[1]
-            both[0] = both[1] = True
-            bracket(fits, lengths[i], low, high, best[i], both, room)
-            for side in range(2):
-                here = lists_low if side == 0 else lists_high
-                there = lists_high if side == 0 else lists_low
-                masks, bounds = here.masks, here.bounds
-                other, other_bounds, others = there.masks, there.bounds, there.others
-                marks = keep_low if side == 0 else keep_high
-                for c in range(masks.shape[1]):
-                    if masks[i, c] == 0 or marks[i, c]:
-                        continue
-                    bound, twice = others[i], False
-                    for q in range(masks.shape[1]):
-                        if other[i, q] == masks[i, c]:
-                            bound, twice = other_bounds[i, q], True
-                    if twice and side == 1:
-                        continue
-                    pair[side], pair[1 - side] = bounds[i, c], bound
-                    worse = others_are_worse(pair, lengths[i, 1], cell, low, high, room[4])
-                    marks[i, c] = worse != 1
-            low = high

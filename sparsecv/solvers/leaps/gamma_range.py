@@ -68,6 +68,15 @@ class NearBest:
         unknown = np.full(shape[:2], -np.inf)
         return cls(gamma, np.zeros(shape, np.uint64), np.full(shape, np.inf), unknown)
 
+    def bound_besides(self, s: int, numbers: NDArray[np.intp], masks: Mask) -> Array:
+        """Lower bounds on the objectives of all supports of one size but some, shape (numbers,).
+
+        masks, shape (numbers, k): The supports of every problem that are left out.
+        """
+        rest = ~(self.masks[s, numbers, :, None] == masks[:, None]).any(axis=2)
+        listed = np.where(rest, self.objective[s, numbers], np.inf).min(axis=1)
+        return np.asarray(np.minimum(listed, self.others[s, numbers]))
+
     def search(
         self,
         problem: SparseRidgeProblem,
@@ -299,7 +308,7 @@ class GammaRange:
         ]
         most, waiting = 2 * LIST_LENGTH, envelope.MAX_WAITING
         marks = np.empty((waiting, most), dtype=np.bool_)
-        self._work = envelope.Division(np.empty((waiting, 2)), marks, np.empty((6, most)))
+        self._work = envelope.Division(np.empty((waiting, 2)), marks, np.empty((5, most)))
         # The kernel has room for 64 pieces of each problem in a cell. Where the room does not
         # suffice the cell is halved.
         room = 64 * len(problems)
@@ -364,43 +373,44 @@ class GammaRange:
         Returns, shape (numbers,) each: Whether that failed, and whether it failed because the best
             support is open at both ends of the cell.
         """
+        count = np.full(numbers.size, -1)
         known = (a.others[s, numbers] > -np.inf) & (b.others[s, numbers] > -np.inf)
-        failed, undecided = ~known, np.zeros(numbers.size, dtype=bool)
-        numbers = numbers[known]
-        if not numbers.size:
-            return failed, undecided
+        # In most cells one of the best supports of both ends is the best. The others on the lists
+        # are decomposed only where that is not so.
+        for most in (1, LIST_LENGTH):
+            some = np.flatnonzero(known & (count < 0))
+            if some.size:
+                count[some] = self._divide_among(s, numbers[some], a, b, most)
+        return count < 0, count == -3
+
+    def _divide_among(
+        self, s: int, numbers: NDArray[np.intp], a: NearBest, b: NearBest, most: int
+    ) -> NDArray[np.int64]:
+        """Divide a cell among the ``most`` best supports of one size that are listed at its ends.
+
+        Returns, shape (numbers,): The number of every problem's pieces, or why there are none, see
+            ``envelope.divide``.
+        """
         decomposed, lengths = self.decomposed[s], np.ascontiguousarray(self.lengths[numbers])
-        cell = np.array([a.gamma, b.gamma]) / 2.0
-        lists = [
-            envelope.ListsAtAnEnd(
-                x.masks[s, numbers], x.objective[s, numbers], x.others[s, numbers]
-            )
-            for x in (a, b)
-        ]
-        best = np.column_stack([decomposed.of(numbers, x.masks[:, 0]) for x in lists])
-        keep = envelope.BothEnds(*(np.empty(x.masks.shape, dtype=np.bool_) for x in lists))
-        both, room = np.empty(2, dtype=np.bool_), self._work.room
-        listed = envelope.BothEnds(*lists)
-        envelope.contenders(cell, listed, best, decomposed.made.fits, lengths, room, both, keep)
-        at, slot = np.nonzero(np.column_stack(keep))
-        masks = np.column_stack([x.masks for x in lists])[at, slot]
-        # With bits reversed, the largest mask is that of the lexicographically first support.
-        order = np.lexsort((~over_units(masks, np.arange(63, -1, -1)), at))
-        at, masks = at[order], masks[order]
+        masks = np.column_stack([x.masks[s, numbers, :most] for x in (a, b)])
+        others = np.column_stack([x.bound_besides(s, numbers, masks) for x in (a, b)])
+        twice = (masks[:, most:, None] == masks[:, None, :most]).any(axis=2)
+        masks[:, most:][twice] = 0
+        at, slot = np.nonzero(masks)
+        rows = decomposed.of(numbers[at], masks[at, slot])
+        order = np.lexsort((*decomposed.made.columns[rows].T[::-1], at))
         start = np.searchsorted(at, np.arange(numbers.size + 1)).astype(np.int64)
-        listing = envelope.ListedRows(decomposed.of(numbers[at], masks), start)
-        others = np.column_stack([x.others for x in lists])
+        listing = envelope.ListedRows(rows[order], start)
         count = np.empty(numbers.size, dtype=np.int64)
+        cell = np.array([a.gamma, b.gamma]) / 2.0
         envelope.divide_cells(
             cell, others, lengths, listing, decomposed.made.fits, self._work, self._pieces, count
         )
-        failed[known], undecided[known] = count < 0, count == -3
-        count = np.maximum(count, 0)
-        (ends, rows), found = self._pieces, int(count.sum())
-        pieces = 2.0 * ends[:found]
-        of = np.repeat(numbers, count)
-        self._found[s].append((of, pieces[:, 0], pieces[:, 1], rows[:found].copy()))
-        return failed, undecided
+        pieces = np.maximum(count, 0)
+        (ends, rows), found = self._pieces, int(pieces.sum())
+        low, high = 2.0 * ends[:found].T
+        self._found[s].append((np.repeat(numbers, pieces), low, high, rows[:found].copy()))
+        return count
 
     def _joined(self, s: int) -> Pieces:
         """All pieces of one size, neighbours of the same support joined."""

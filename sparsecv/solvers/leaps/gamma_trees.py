@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.result import Status
+from ..kernels.envelope import value_between
 from ..kernels.fits import FitRoom, ridge_fits
-from ..kernels.linalg import EPS, Array, Mask, mask_columns
+from ..kernels.linalg import Array, Mask, mask_columns
 from ..supports.rounding import stacked
 from .all_sizes import SizesTree, ranking
 from .lists import wanted_from
@@ -43,18 +44,6 @@ def ridge_scale(problem: SparseRidgeProblem, gammas: Sequence[float] | Array) ->
     if values.size == problem.p and values[-1] > 0.0:
         c = 1.0 / float(np.mean(values**-2.0))
     return np.asarray(np.log(np.maximum(np.asarray(gammas) + c, 1e-12)))
-
-
-def value_between(low: Array, high: Array, share: Array, yy: float) -> Array:
-    """A lower bound on objectives f between two γ, as 1/(yᵀy − f) is at least its chord.
-
-    low, high: Lower bounds on f at the two γ.
-    share: Where the γ is between them, from 0 to 1.
-    """
-    # 16·EPS is more than the few roundings of the formula.
-    left, right = np.maximum(yy - low, 1e-16 * yy), np.maximum(yy - high, 1e-16 * yy)
-    gain = left * right / ((1.0 - share) * right + share * left)
-    return np.asarray(yy - gain * (1.0 + 16.0 * EPS) - 16.0 * EPS * yy)
 
 
 class GammaTrees:
@@ -205,7 +194,6 @@ class GammaTrees:
         share = (gamma - gammas[low]) / np.where(apart > 0.0, apart, 1.0)
         bounds = np.maximum(bounds, 0.0)
         bound = value_between(bounds[low, every], bounds[high, every], share, self.yy)
-        bound = np.maximum(bound, bounds[low, every])
         masks = np.concatenate([listed[low, every], listed[high, every]], axis=1)
         twice = (masks[:, 4:, None] == masks[:, None, :4]).all(axis=3).any(axis=2)
         masks[:, 4:][twice] = 0

@@ -261,9 +261,9 @@ class RowTable:
 
         moments: As of :meth:`problem`.
         """
-        if "_full" not in vars(self):
-            vars(self).setdefault("_full", self.problem(self.every, False, moments)[0])
-        full: SparseRidgeProblem = vars(self)["_full"]
+        full: SparseRidgeProblem | None = vars(self).get("_full")
+        if full is None:  # Another thread may forget it again at any time.
+            full = vars(self).setdefault("_full", self.problem(self.every, False, moments)[0])
         return full
 
     def forget_full(self) -> None:

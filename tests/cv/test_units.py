@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -17,6 +18,7 @@ from sparsecv.cv.prove_cells import CellProver
 from sparsecv.cv.settings import Settings
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
+from sparsecv.design.moments import RowMoments
 from sparsecv.design.row_table import RowTable
 from sparsecv.solvers.backends.optional_dependencies import quiet_stdout
 from sparsecv.solvers.core import rows as table
@@ -122,6 +124,26 @@ def test_threads_do_not_wait_for_values_of_other_objects(monkeypatch: pytest.Mon
 
 
 @pytest.mark.usefixtures("two_threads")
+def test_another_thread_may_forget_the_problem_of_all_rows_at_any_time() -> None:
+    """It is forgotten before every line of the function that makes and returns it."""
+    table = RowTable(np.eye(4)[:, :3], np.arange(4.0))
+    moments = RowMoments(table.given, None, None)
+
+    def forget(frame: Any, event: str, argument: Any) -> Any:
+        if frame.f_code is not RowTable.full.__code__:
+            return None
+        table.forget_full()
+        return forget
+
+    before = sys.gettrace()
+    sys.settrace(forget)
+    try:
+        problem = table.full(moments)
+    finally:
+        sys.settrace(before)
+    assert problem.n == 4
+
+
 def test_a_surface_keeps_to_one_thread_and_restores(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[set[int]] = []
     real = estimate.fold_unit

@@ -123,7 +123,6 @@ def test_threads_do_not_wait_for_values_of_other_objects(monkeypatch: pytest.Mon
     assert sizes == [2, 3]
 
 
-@pytest.mark.usefixtures("two_threads")
 def test_another_thread_may_forget_the_problem_of_all_rows_at_any_time() -> None:
     """It is forgotten before every line of the function that makes and returns it."""
     table = RowTable(np.eye(4)[:, :3], np.arange(4.0))
@@ -144,6 +143,7 @@ def test_another_thread_may_forget_the_problem_of_all_rows_at_any_time() -> None
     assert problem.n == 4
 
 
+@pytest.mark.usefixtures("two_threads")
 def test_a_surface_keeps_to_one_thread_and_restores(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[set[int]] = []
     real = estimate.fold_unit

@@ -15,7 +15,14 @@ from support.fresh import examples
 from support.problems import keeps_digits, plain, problem_of, ugly
 from support.trees import Exact, every_stop, exact_of, key, tied
 
-from sparsecv.solvers import Answer, SparseRidgeProblem, Status, best_subsets, solve
+from sparsecv.solvers import (
+    Answer,
+    SparseRidgeProblem,
+    Status,
+    best_subsets,
+    solve,
+    support_path,
+)
 from sparsecv.solvers.core.limits import Limits
 
 
@@ -195,6 +202,30 @@ def test_many_near_ties_do_not_crowd_out_the_best(seed: int) -> None:
     for one in found:
         least = min(exact[one.size].values())
         assert exact[one.size][key(one.support)] - least <= Fraction(1, 10**8) * least
+
+
+@pytest.mark.parametrize(
+    ("apart", "shares"),
+    [
+        (1e-2, -0.95e-12 * np.arange(43)),  # Each ties with the one before.
+        (3e-3, np.append(np.full(97, 8e-11), 0.0)),  # More than a list holds tie; the last is best.
+    ],
+)
+def test_what_ties_keeps_the_bound(apart: float, shares: Any) -> None:
+    """Each of k columns leaves 0.4 (1 + share) of y; two others nearly equal each other."""
+    k, gamma = shares.size, 1e-6
+    X = np.zeros((k + 3, k + 2))
+    left = 0.4 * (1.0 + shares)
+    X[0, :k] = np.sqrt((1.0 - left) / left)
+    X[1 + np.arange(k), np.arange(k)] = X[k + 1, k:] = 1.0
+    X[k + 2, k + 1] = apart
+    problem = SparseRidgeProblem(X, np.eye(k + 3)[0], gamma=gamma, tau=1)
+    squares = [Fraction(x) ** 2 for x in X[0, :k].tolist()]
+    ridge = 1 + Fraction(gamma) / 2
+    least = min(1 - square / (square + ridge) for square in squares)
+    path = support_path(problem, [gamma], [1])
+    for bound in (best_subsets(problem)[0].lower_bound, float(path.lower_bound[0, 0])):
+        assert Fraction(bound) <= least
 
 
 # --- limits -------------------------------------------------------------------------------------

@@ -300,8 +300,7 @@ def ranking(fits: Sequence[SubsetFit], supports: Sequence[NDArray[np.intp]]) -> 
     """The order of some fits, the best first; those tied within rounding in that of their columns.
 
     Where the gain yᵀy − f of the best fit is smaller than its objective f, gains are compared, as
-    they keep more digits. Fits tie if they follow each other within 1e-12, the error of a QR
-    factorisation.
+    they keep more digits. Fits tie with the best within 1e-12, the error of a QR factorisation.
 
     supports: One per fit, increasing columns.
     """
@@ -314,14 +313,17 @@ def ranking(fits: Sequence[SubsetFit], supports: Sequence[NDArray[np.intp]]) -> 
 
 
 def ties_in_order(values: Array, keys: Sequence[Any]) -> list[int]:
-    """The order of some values, the least first; those that follow each other within 1e-12 tie.
+    """The order of some values, the least first; values tie that exceed the least by at most 1e-12.
+
+    Of the values above those that tie with the least, the least is taken in the same way.
 
     keys: They order the values that tie.
     """
-    order = np.argsort(values, kind="stable")
-    steps = np.diff(values[order], prepend=values[order[:1]])
-    group = np.cumsum(steps > 1e-12 * np.abs(values[order])).tolist()
-    pairs = zip(group, order.tolist(), strict=True)
+    group, least, pairs = 0, -math.inf, list[tuple[int, int]]()
+    for i in np.argsort(values, kind="stable").tolist():
+        if values[i] - least > 1e-12 * abs(values[i]):
+            group, least = group + 1, float(values[i])
+        pairs.append((group, i))
     return [i for _, i in sorted(pairs, key=lambda pair: (pair[0], keys[pair[1]]))]
 
 

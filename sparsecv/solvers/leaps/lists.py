@@ -108,9 +108,9 @@ def put_in_list(lists, size, i, loss):
     """Put ``lists.support``, of this size and loss, in the list of problem i's best supports.
 
     Where the list is full, the lexicographically last of the supports that tie with the worst makes
-    way. Supports tie here if their losses differ by a share of at most 1e-10, a choice that is far
-    above the rounding of updates along one path, about 1e-12 in tests, or by ``tie`` where that is
-    less, and by ``tied_loss``.
+    way, but none of the ``rank`` best, on which bounds rest. Supports tie here if their losses
+    differ by a share of at most 1e-10, a choice that is far above the rounding of updates along one
+    path, about 1e-12 in tests, or by ``tie`` where that is less, and by ``tied_loss``.
     """
     found, losses, last = lists.found, lists.loss[size, i], lists.loss.shape[2] - 1
     place = lists.n[size, i]
@@ -125,7 +125,7 @@ def put_in_list(lists, size, i, loss):
         return
     place, tied = last, 1.0 + min(lists.now[0].tie, 1e-10)
     least = losses[last] - lists.now[0].tied_loss
-    for t in range(last):
+    for t in range(lists.now[0].rank, last):
         if losses[t] * tied >= least and later(found, size, i, t, place):
             place = t
     for t in range(place, last):

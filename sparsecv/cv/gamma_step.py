@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from ..design.fold_data import FoldData
 from ..solvers.core.problem import SparseRidgeProblem
-from ..solvers.kernels.compiled import kernel
 
 Array = NDArray[np.float64]
 
@@ -75,8 +74,13 @@ class FixedSupports:
 
     def along(self, gammas: Array) -> tuple[Array, Array]:
         """The CV error h(γ) of the fixed supports, and its derivative, at every γ of an array."""
-        errors, slopes = np.empty(gammas.size), np.empty(gammas.size)
-        _errors_and_slopes(self.coef, self.squares, self.targets, gammas, errors, slopes)
+        errors, slopes = np.empty((2, gammas.size))
+        for g, half in enumerate(0.5 * gammas):
+            share = 1.0 / (self.squares + half)
+            parts = self.coef * share
+            residual = self.targets - parts.sum(axis=1)
+            errors[g] = residual @ residual
+            slopes[g] = residual @ (parts * share).sum(axis=1)
         return errors / self.rows, slopes / self.rows
 
     def at(self, gamma: float) -> tuple[float, float]:
@@ -103,23 +107,6 @@ def _without(y: Array, X: Array, fixed: dict[int, float]) -> Array:
     fixed: Coefficients by the number of their column of X. If it is empty, y itself is returned.
     """
     return y - sum(X[:, c] * value for c, value in fixed.items()) if fixed else y
-
-
-@kernel
-def _errors_and_slopes(coef, squares, targets, gammas, errors, slopes):
-    """Σ_i (t_i − Σ_m c_im/(d_im + γ/2))² and its derivative with respect to γ, for every γ."""
-    for g in range(gammas.shape[0]):
-        error, slope, half = 0.0, 0.0, 0.5 * gammas[g]
-        for i in range(targets.shape[0]):
-            residual, change = targets[i], 0.0
-            for m in range(coef.shape[1]):
-                inverse = 1.0 / (squares[i, m] + half)
-                part = coef[i, m] * inverse
-                residual -= part
-                change += part * inverse
-            error += residual * residual
-            slope += residual * change
-        errors[g], slopes[g] = error, slope
 
 
 def gamma_step(

@@ -16,9 +16,11 @@ from sparsecv import Constraints
 from sparsecv.solvers import (
     SparseRidgeProblem,
     best_subsets,
+    best_subsets_rows_deleted,
     branch_and_bound,
     solve,
     solve_sizes,
+    support_path,
 )
 from sparsecv.solvers.branching.enumeration import enumerated
 from sparsecv.solvers.core import plan
@@ -218,6 +220,25 @@ def test_matrices_given_at_gamma_zero_take_their_own_loss_off_the_bound() -> Non
     twice = np.repeat(np.repeat(G, 2, axis=0), 2, axis=1)
     singular = SparseRidgeProblem.from_gram(twice, np.repeat(b, 2), yy, gamma=0.0, tau=2)
     assert solve(singular).lower_bound == 0.0  # nothing bounds the coefficients there
+
+
+@pytest.mark.parametrize("steps", [-3, -2, -1, 1, 2, 3])
+def test_of_given_matrices_nothing_is_proved_that_their_last_digits_decide(steps: int) -> None:
+    G = np.kron(np.eye(2), [[1.0, 1.0], [1.0, 1.0 + 2.0**-44]])
+    G[3, 3] += steps * 2.0**-52
+    b, gamma = np.tile([0.3, 0.3 + 2.0**-23], 2), 1e-3 * 2.0**-44
+    problem = SparseRidgeProblem.from_gram(G, b, 4.0, gamma=gamma, tau=2)
+    joint = exact_given(G, b, 4.0)
+    pairs = list(combinations(range(4), 2))
+    least = min(exact_objective(joint, gamma, pair) for pair in pairs)
+    row = np.zeros((1, 4)), np.zeros(1)
+    lacking, _, _ = best_subsets_rows_deleted(problem, *row, sizes=[2])
+    path = support_path(problem, [2.0 * gamma, gamma], sizes=[2])
+    proved = [one.support for one in (best_subsets(problem)[1], solve(problem)) if one.proved]
+    proved += [lacking.supports[lacking.choice[0, 0]]] * (not lacking.skipped.size)
+    proved += [path.supports[1, 0]] * bool(path.proved[1, 0])
+    for support in proved:
+        assert exact_objective(joint, gamma, support.tolist()) <= least * (1 + Fraction(1, 10**5))
 
 
 def twins(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

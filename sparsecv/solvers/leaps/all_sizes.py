@@ -136,7 +136,7 @@ class SizesTree:
         lower = np.maximum(np.minimum(objective, bound) - margin - lost, 0.0)
         # No support that the tree has not searched is below these objectives.
         closed = (bound > objective * (1.0 + RELATIVE_ROUNDING)) | (status is Status.OPTIMAL)
-        proved = closed & certain(objective, margin, problem.yy, problem.data.off)
+        proved = closed & certain(objective, margin + lost, problem.yy, problem.data.off)
         if not problem.constraints.bounded:
             # All columns are one support, so that none is better. What rounding leaves open is how
             # far the objective of its fit is from the optimum.
@@ -378,9 +378,9 @@ def all_certain(problem: SparseRidgeProblem, spread: float) -> bool:
     """Whether :func:`rounding_margin` is small enough for :func:`certain` at every objective f.
 
     Of the margin, 2√f·off·spread·√f is at most 0.9e-5 f here, and 2√f·off·|y| is at most
-    0.9e-6 f + off²yᵀy/0.9e-6.
+    0.9e-6 f + off²yᵀy/0.9e-6. Nothing is said of matrices that were given, which are off as well.
     """
-    return 2.0 * problem.data.off * spread <= 0.9e-5
+    return problem.data.gram is None and 2.0 * problem.data.off * spread <= 0.9e-5
 
 
 def attained_margin(problem: SparseRidgeProblem, upper: Array) -> Array:

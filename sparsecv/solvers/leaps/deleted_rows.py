@@ -231,7 +231,7 @@ def _all_certain(tree: Leaps, rows: NDArray[np.bool_]) -> bool:
     left, residual = state.one_minus_leverage[0][rows], state.deleted_residual[0][rows]
     full = np.maximum(tree.now("full") - residual * residual * left, 0.0)
     margin = rounding_margin(full, problem.yy, tree.reach, spread, problem.data.off)
-    margin += problem.zero_loss(problem.yy) / left
+    margin += problem.data_loss(problem.yy, problem.p) / left
     # Without anything to explain the margin is 0, which says nothing of what the working γ hides.
     return bool((margin < CERTAIN_SHARE * full).all())
 
@@ -246,7 +246,7 @@ def _residual_bounds(
     problem = tree.problem
     margin = max(1e-11, 2.0 * problem.data.off * tree.reach) * (problem.yy + residual * residual)
     left = np.maximum(tree.tree.one_minus_leverage[0], LEAST_ONE_MINUS_LEVERAGE)
-    margin += problem.zero_loss(problem.yy) / left
+    margin += problem.data_loss(problem.yy, problem.p) / left
 
     def without_row(fits: LeafFits) -> LeafFits:
         """The fits in the problems without a row: residual r/(1−h), leverage h/(1−h)."""

@@ -89,6 +89,18 @@ def test_at_a_tiny_gamma_nearly_equal_columns_explain_what_lies_between_them() -
     assert any(support is None or tuple(support) == best for support in here)
 
 
+def test_supports_that_tie_but_for_tiny_singular_values_are_all_listed() -> None:
+    X = np.eye(5)[:, [0, 0, 0, 3]]
+    X[1, :3] = 4e-15, -5e-15, 5e-15
+    y = np.array([0.0, 1.0, 0.3, 0.0015, 0.0])
+    along, _ = supports_along_gamma(SparseRidgeProblem(X, y, gamma=1.0, tau=2), 2.5e-24, 1e-20)
+    here = [one.support for one in along[2] if one.low <= 3e-24 <= one.high]
+    joint = exact_moments(X, y)
+    values = {s: exact_objective(joint, 3e-24, s) for s in combinations(range(4), 2)}
+    best = min(values, key=lambda support: values[support])
+    assert any(support is None or tuple(support) == best for support in here)
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_a_range_from_zero_begins_with_the_supports_of_plain_best_subset(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -114,6 +114,19 @@ def split_point(low, high):
 
 
 @kernel(inner=True)
+def hidden_share(fits, c, low, high):
+    """The share of objective c that singular values taken for 0 may explain for low ≤ t ≤ high.
+
+    They are at most 2·fits.off of the columns' length.
+    """
+    square, size = fits.reach[c, 0] ** 2, fits.squares.shape[1]
+    lost = LOST_SHARE * square / size
+    if fits.reach[c, 1] > 0.0 or high <= lost:
+        return 0.0
+    return 4.0 * size * fits.off[c] ** 2 * square / max(low, lost)
+
+
+@kernel(inner=True)
 def same_function(fits, c, other, low, high, allowed):
     """Whether bounds prove that two objectives differ by at most ``allowed`` for low ≤ t ≤ high.
 
@@ -173,12 +186,7 @@ def bracket(fits, lengths, low, high, listed, here, room):
             # The root of the objective is off by at most this length (docs/methods.md).
             off = fits.off[listed[c]] * (lengths[0] + fits.reach[listed[c], 0] * np.sqrt(slope[c]))
             margin[c] = 2.0 * np.sqrt(high_f[c]) * off + off * off
-            square, size = fits.reach[listed[c], 0] ** 2, fits.squares.shape[1]
-            lost = LOST_SHARE * square / size
-            if fits.reach[listed[c], 1] == 0.0 and high > lost:
-                # Singular values that count as 0 are at most 2·fits.off of the columns' length.
-                dropped = 4.0 * size * fits.off[listed[c]] ** 2 * square
-                margin[c] += high_f[c] * dropped / max(low, lost)
+            margin[c] += high_f[c] * hidden_share(fits, listed[c], low, high)
             if first < 0 or low_f[c] + margin[c] < low_f[first] + margin[first]:
                 first = c
             if second < 0 or high_f[c] + margin[c] < high_f[second] + margin[second]:
@@ -211,7 +219,9 @@ def first_of_tied(fits, lengths, low, high, listed, here):
         allowed = 1e-12 * max(min(least, lengths[1] - most), 0.0)
         here[c] = True
         for q in range(c):
-            if here[q] and same_function(fits, listed[c], listed[q], low, high, allowed):
+            hidden = hidden_share(fits, listed[c], low, high) * most
+            hidden += hidden_share(fits, listed[q], low, high) * most
+            if here[q] and same_function(fits, listed[c], listed[q], low, high, allowed - hidden):
                 here[c] = False
 
 

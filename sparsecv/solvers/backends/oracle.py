@@ -23,6 +23,7 @@ from ..core.problem import SparseRidgeProblem
 from ..core.result import Answer, Status, Work, relative_gap
 from ..core.threads import threads_of
 from ..kernels.linalg import Array
+from ..leaps.all_sizes import support_bound
 from ..relaxation.extraction import extraction, largest_diagonal
 from ..relaxation.gram import TOLERANCE, GramForm
 from ..relaxation.root import Incumbent, reduced_root
@@ -209,7 +210,7 @@ def prove(
     bound = root.bound
     if root.units.size <= problem.tau:  # Every other support holds a column screened out.
         incumbent.offer(root.units)
-        bound = root.screened_bound
+        bound = min(root.screened_bound, support_bound(problem, root.units))
     support, best = incumbent.support, incumbent.objective
     bound = min(bound, best)
     closed = min(bound, root.screened_bound) >= best * (1.0 - max(tol, TOLERANCE))

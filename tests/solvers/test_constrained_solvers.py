@@ -110,7 +110,7 @@ def test_the_dual_bound_holds_at_any_coefficients(kinds: tuple[str, ...]) -> Non
                 for scale in (0.0, 0.1, 10.0):
                     now.start(scale * rng.normal(size=form.b.size), 0.0)
                     assert now.bound() <= most
-                assert now.descend(np.inf, 1e-5, 200) <= most
+                assert now.relaxed(np.inf, rounds=200, gap=1e-5) <= most
 
 
 def test_the_bound_counts_short_components_of_groups_that_are_left_out() -> None:

@@ -36,7 +36,7 @@ from sparsecv.solvers.leaps.leaps_node import new_gathering
 from sparsecv.solvers.leaps.lines import below_zero, may_win
 from sparsecv.solvers.leaps.selection_event import selection_events
 from sparsecv.solvers.relaxation import perspective, relaxer, root
-from sparsecv.solvers.relaxation.newton import newton_work
+from sparsecv.solvers.relaxation.relaxer import relaxation_work
 
 # Kernels calculate with infinities, which warns in plain Python alone.
 pytestmark = pytest.mark.filterwarnings("default::RuntimeWarning")
@@ -205,7 +205,7 @@ def test_a_row_that_the_others_say_nothing_of() -> None:
 @pytest.mark.parametrize("form", ["gram", "residual"])
 @pytest.mark.parametrize("kind", ["plain", "collinear", "wide"])
 def test_coordinate_descent(kind: str, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(relaxer, "newton_work", lambda p, _: newton_work(p, 1))
+    monkeypatch.setattr(relaxer, "relaxation_work", lambda *of: relaxation_work(*of[:3], 1))
     if form == "residual":
         for module in (perspective, root):
             monkeypatch.setattr(module, "wants_gram", lambda problem: False)

@@ -21,8 +21,8 @@ from ..core.leaves import IN, OUT, Leaves
 from ..kernels.by_reference import by_reference
 from ..kernels.compiled import kernel
 from ..kernels.linalg import Array, Ints
-from ..relaxation.descent import Sweeps, relax
-from ..relaxation.dual_bound import Node, gram_gradient
+from ..relaxation.descent import descend
+from ..relaxation.dual_bound import gram_gradient
 from ..relaxation.newton import newton
 from .node import (
     CLOSED,
@@ -76,18 +76,6 @@ class OpenNodes(NamedTuple):
     counts: NDArray[np.void]  # (1,) of COUNTS
 
 
-@by_reference()
-class Branching(NamedTuple):
-    """Children of the current node, and how excluding columns has raised bounds so far."""
-
-    trial: Node  # the child that is relaxed
-    excluded: Node  # the child without the column to branch on
-    gain: Annotated[Array, "m"]  # sum of raises by excluding a column, each divided by its z
-    trials: Annotated[Ints, "m"]  # how many raises were added up
-    tried: Annotated[NDArray[np.int8], "m"]  # 1 where a column's exclusion was relaxed at this node
-    sweeps: Sweeps  # what coordinate descent on the trial needs
-
-
 @kernel(inner=True)
 def push(open_nodes, row):
     """Put a row, whose key is written, in the heap, which gives rows back by their keys."""
@@ -125,15 +113,6 @@ def pop(open_nodes):
 
 
 @kernel(inner=True)
-def copy_node(from_state, from_beta, state, beta):
-    """Copy a node's decisions and coefficients between the table, the current node and buffers."""
-    for i in range(state.shape[0]):
-        state[i] = from_state[i]
-    for i in range(beta.shape[0]):
-        beta[i] = from_beta[i]
-
-
-@kernel(inner=True)
 def release(open_nodes, row, keep):
     """Keep the node in a row as a leaf, or let the row hold no node."""
     counts = open_nodes.counts[0]
@@ -146,7 +125,7 @@ def release(open_nodes, row, keep):
 
 
 @kernel(inner=True)
-def descend(st, ch, terms, node, k, target, active, most):
+def descend_node(st, terms, node, k, target, active, most):
     """Relax a node by at most ``most`` rounds of coordinate descent.
 
     A round is one dual bound and up to five passes over the active columns. The descent ends where
@@ -161,13 +140,13 @@ def descend(st, ch, terms, node, k, target, active, most):
     Returns: The node's bound, and whether coordinate descent suffices: the bound reaches
         ``target`` or the relaxation's value shows that Newton steps would raise the bound little.
     """
-    now, limits, best = st.now[0], ch.sweeps.limits[0], ch.sweeps.best
+    now, limits, best = st.now[0], st.relaxation.limits[0], st.relaxation.best
     limits.target, best[0] = target, -np.inf
     rough = now.rough_left > 0 or active > MAX_FACTORED_COLUMNS
     limits.shortfall_share = 1.0 if rough else now.open_share
     limits.rounds = most
-    rounds = relax(ch.sweeps, terms, node, k)
-    operations = (4.0 * active + node.g.shape[0]) * active
+    rounds = descend(st.relaxation, terms, node, k)
+    operations = (4.0 * active + node.beta.shape[1]) * active
     now.work += abs(rounds) * work_of_step(operations)
     return best[0], rounds > 0 or best[1] - best[0] <= limits.shortfall_share * (target - best[0])
 
@@ -179,8 +158,8 @@ def work_of_step(operations):
 
 
 @kernel(inner=True)
-def relax_node(st, nt, ch, node, k, target):
-    """Relax a node, whose b − Qβ is in ``node.g``; return the node's bound.
+def relax_node(st, node, k, target):
+    """Relax a node, whose b − Qβ is in ``st.relaxation.g``; return the bound of this relaxation.
 
     Newton steps factorise the matrix of active columns, those with a coefficient, and converge even
     if Q is ill-conditioned. With more than 25 active columns 8 rounds of coordinate descent come
@@ -191,45 +170,66 @@ def relax_node(st, nt, ch, node, k, target):
     k: Free columns still to choose.
     target: Bound that closes the node.
     """
-    now, active, p = st.now[0], 0.0, node.beta.shape[0]
+    now, work, active, p = st.now[0], st.relaxation, 0.0, node.beta.shape[1]
     for i in range(p):
-        active += node.beta[i] != 0.0
+        active += node.beta[0, i] != 0.0
     now.nodes += 1
     terms, single = st.terms, st.terms.units.single
     if not single and of_columns(st, node):
         terms, single = st.alone, True
-        node = Node(st.decided, node.beta, node.g, node.lam, node.top)
-    if active > nt.active.shape[0] or now.rough_left > 0 or not single:
+        node = Leaves(st.decided, node.beta, node.lam, node.bound, node.unsolved)
+    if active > work.U.shape[0] or now.rough_left > 0 or not single:
         now.rough_left -= now.rough_left > 0
-        return descend(st, ch, terms, node, k, target, active, 20)[0]
+        return descend_node(st, terms, node, k, target, active, 20)[0]
     if active > 25 and 2 * now.n_sufficed >= now.n_swept - 8:
-        bound, enough = descend(st, ch, terms, node, k, target, active, 8)
+        bound, enough = descend_node(st, terms, node, k, target, active, 8)
         now.n_swept += 1
         if enough:
             now.n_sufficed += 1
             return bound
-    # Two values of √λ are tried, until Σz is off by at most 0.003 of what it should be.
-    bound, steps = newton(st.Q, terms, node, k, target, 2, 0.003, nt)
+    limits = work.limits[0]
+    limits.target, limits.multipliers, limits.share = target, 2, 0.003
+    bound, steps = newton(work, terms, node, k)
     now.work += abs(steps) * work_of_step((active * active / 6.0 + 2.0 * p) * active + 15.0 * p)
     if steps < 0:  # More columns became active than there is room for.
-        bound = max(bound, descend(st, ch, terms, node, k, target, active, 20)[0])
+        bound = max(bound, descend_node(st, terms, node, k, target, active, 20)[0])
     return bound
 
 
-@kernel(inner=True)
-def load_child(st, child, i, value):
-    """Make ``child`` the current node with column i decided as ``value``, IN or OUT."""
-    copy_node(st.node.state, st.node.beta, child.state, child.beta)
-    for j in range(child.g.shape[0]):
-        child.g[j] = st.node.g[j]
-    child.lam[0] = st.node.lam[0]
-    child.state[i] = value
-    if value == OUT:
-        exclude(st.Q, st.terms.units, child, i)
+@kernel(inline=True)
+def one_node(nodes, row):
+    """The node of a row, as a table of one row that shares the row's memory."""
+    end = row + 1
+    return Leaves(
+        nodes.state[row:end],
+        nodes.beta[row:end],
+        nodes.lam[row:end],
+        nodes.bound[row:end],
+        nodes.unsolved[row:end],
+    )
 
 
 @kernel(inner=True)
-def most_expected(st, ch, n, mean):
+def load_gradient(st):
+    """Let relaxations begin from the b − Qβ of the node that is branched on."""
+    for j in range(st.g.shape[0]):
+        st.relaxation.g[j] = st.g[j]
+
+
+@kernel(inner=True)
+def exclude_in(st, child, node, i):
+    """Write the node with column i excluded to the table's row of the child."""
+    for u in range(node.state.shape[1]):
+        child.state[0, u] = node.state[0, u]
+    for j in range(node.beta.shape[1]):
+        child.beta[0, j] = node.beta[0, j]
+    child.lam[0] = node.lam[0]
+    load_gradient(st)
+    exclude(st, child, i)
+
+
+@kernel(inner=True)
+def most_expected(st, n, mean):
     """The largest raise of the bound expected of excluding a free column, and that column.
 
     Columns tried at this node do not count. n: Number of free columns. mean: Raise for each unit of
@@ -238,79 +238,72 @@ def most_expected(st, ch, n, mean):
     most, which = -1.0, -1
     for f in range(n):
         i = st.columns[f]
-        if ch.tried[i] == 0:
-            each = ch.gain[i] / ch.trials[i] if ch.trials[i] > 0 else mean
+        if st.relaxed[i] == 0:
+            each = st.gain[i] / st.trials[i] if st.trials[i] > 0 else mean
             if each * st.share[i] > most:
                 most, which = each * st.share[i], i
     return most, which
 
 
 @kernel(inner=True)
-def branching_column(st, nt, ch, n, k, bound, target):
-    """The column to branch on, and the bound of its exclusion, whose node is ``ch.excluded``.
+def branching_column(st, open_nodes, node, n, k, target):
+    """The column to branch on, and the bound of its exclusion, whose node is the last spare row.
 
-    On entry ``bound`` is below ``target``.
+    On entry the node's bound is below ``target``.
 
     At most 8 columns are tried, those of largest expected raise, and none that is expected to raise
     the bound by less than a fifth of the best trial. A column that has been tried twice before is
     tried only if it is expected to be the best, and is then the last. The numbers are choices.
 
     n, k: Numbers of free columns and of columns still to choose.
-    bound, target: The current node's bound, and the bound that closes a node.
+    target: The bound that closes a node.
     """
-    total, trials = 0.0, 0
+    total, trials, bound, spare = 0.0, 0, node.bound[0], open_nodes.spare
+    last = open_nodes.counts[0].spare - 1  # The best trial's row; the row before is the next one's.
     for f in range(n):
         i = st.columns[f]
-        ch.tried[i] = 0
-        total += ch.gain[i]
-        trials += ch.trials[i]
+        st.relaxed[i] = 0
+        total += st.gain[i]
+        trials += st.trials[i]
     mean = total / trials if total > 0.0 else 1.0
     best, chosen, raised = -1.0, -1, bound
     for _ in range(8):
-        expected, i = most_expected(st, ch, n, mean)
+        expected, i = most_expected(st, n, mean)
         if i < 0 or (chosen >= 0 and expected < 0.2 * best):
             break
-        ch.tried[i] = 1
-        known = ch.trials[i] >= 2
+        st.relaxed[i] = 1
+        known = st.trials[i] >= 2
         if known and expected <= best:
             continue
-        load_child(st, ch.trial, i, OUT)
-        value = max(bound, relax_node(st, nt, ch, ch.trial, k, target))
+        child = one_node(open_nodes.nodes, spare[last - 1])
+        exclude_in(st, child, node, i)
+        value = max(bound, relax_node(st, child, k, target))
         gain = min(value, target) - bound
         if st.share[i] > 1e-3:  # Raises divided by a smaller z would outweigh all others.
-            ch.gain[i] += gain / st.share[i]
-            ch.trials[i] += 1
+            st.gain[i] += gain / st.share[i]
+            st.trials[i] += 1
         if gain > best:
             best, chosen, raised = gain, i, value
-            copy_node(ch.trial.state, ch.trial.beta, ch.excluded.state, ch.excluded.beta)
-            ch.excluded.lam[0] = ch.trial.lam[0]
+            spare[last - 1], spare[last] = spare[last], spare[last - 1]
         if known or value >= target:
             break
     return chosen, raised
 
 
 @kernel(inner=True)
-def enqueue(st, open_nodes, child, bound, unsolved):
-    """Let a child of the current node wait, or prune it if its bound reaches the target.
+def enqueue(st, open_nodes, row, bound, unsolved):
+    """Let the child in a row wait, or prune it if its bound reaches the target.
 
     unsolved: Whether the child's relaxation is solved only when the child is taken up.
     """
-    now, counts = st.now[0], open_nodes.counts[0]
-    prune = bound >= now.upper * (1.0 - now.tolerance)
-    if prune:
+    now, counts, nodes = st.now[0], open_nodes.counts[0], open_nodes.nodes
+    nodes.bound[row], nodes.unsolved[row] = bound, unsolved
+    if bound >= now.upper * (1.0 - now.tolerance):
         now.pruned = min(now.pruned, bound)
-        if now.keep_closed == 0:
-            return
-    counts.spare -= 1
-    row, nodes = open_nodes.spare[counts.spare], open_nodes.nodes
-    copy_node(child.state, child.beta, nodes.state[row], nodes.beta[row])
-    nodes.lam[row], nodes.bound[row] = child.lam[0], bound
-    nodes.unsolved[row] = unsolved
-    if prune:
-        release(open_nodes, row, True)
+        release(open_nodes, row, now.keep_closed > 0)
         return
     # Below a node at most one row is taken for each column until a row is free again.
-    few = counts.depth_first == WHEN_FULL and counts.spare < 2 * child.g.shape[0] + 16
+    few = counts.depth_first == WHEN_FULL and counts.spare < 2 * nodes.beta.shape[1] + 16
     open_nodes.key[row] = max(bound, 0.0)
     if few or counts.depth_first == ALWAYS:
         counts.deep += 1
@@ -319,8 +312,8 @@ def enqueue(st, open_nodes, child, bound, unsolved):
 
 
 @kernel(inner=True)
-def close_last(st, nt, ch, k, target):
-    """Close the current node, which one support is the best of, or hand it to the caller.
+def close_last(st, node, k, target):
+    """Close the node, which one support is the best of, or hand it to the caller.
 
     A support that may be enumerated is entered. Any other support is relaxed; where its bound does
     not close it, the caller fits the support afresh.
@@ -329,93 +322,98 @@ def close_last(st, nt, ch, k, target):
     Returns: CLOSED or KEPT.
     """
     now = st.now[0]
-    decide_all(st, OUT if k == 0 else IN)
-    if enumerable(st, st.node):
+    decide_all(node, OUT if k == 0 else IN)
+    if enumerable(st, node):
         if now.keep_closed == 0:
-            count_node(st)
-            enumerate_node(st, now.n_included, 0, 0)
+            count_node(st, node)
+            enumerate_node(st, node, now.n_included, 0, 0)
         return CLOSED
-    clear_excluded(st)
-    now.bound = max(now.bound, relax_node(st, nt, ch, st.node, 0, target))
-    if now.bound < target:
+    clear_excluded(st, node)
+    node.bound[0] = max(node.bound[0], relax_node(st, node, 0, target))
+    if node.bound[0] < target:
         return KEPT
-    now.pruned = min(now.pruned, now.bound)
+    now.pruned = min(now.pruned, node.bound[0])
     return CLOSED
 
 
 @kernel(inner=True)
-def close(st, nt, ch, target, unsolved):
-    """Try to close the current node by its bound, screening and enumeration.
+def close(st, node, target):
+    """Try to close a node by its bound, screening and enumeration.
 
-    On entry ``now.bound`` is a bound of the node. The kernel raises that bound, and writes the
-    numbers of included and free columns and of columns still to choose. A node that stays open has
-    its shares z in ``st.share``.
+    The kernel raises the node's bound, solves its relaxation if that was not solved yet, and writes
+    the numbers of included and free columns and of columns still to choose. A node that stays open
+    has its shares z in ``st.share``.
 
     target: Bound that closes a node.
-    unsolved: Whether the node's relaxation has not been solved yet.
     Returns: CLOSED, OPEN, or KEPT for a node of one support that the caller is to fit.
     """
-    now, node = st.now[0], st.node
-    gram_gradient(st.Q, st.terms.b, node.beta, node.g)
-    count_node(st)
+    now, work, unsolved = st.now[0], st.relaxation, node.unsolved[0] > 0
+    gram_gradient(work.form.Q, st.terms.b, node.beta[0], work.g)
+    count_node(st, node)
     fixed = 1
     while fixed > 0:
         m, k, n = now.n_included, now.to_choose, now.n_free
         if k < 0:
             return CLOSED  # More columns are included than a support may have.
         if k == 0 or k >= n:
-            return close_last(st, nt, ch, k, target)
+            return close_last(st, node, k, target)
         decides = now.only_relax == 0 and now.keep_closed == 0
         if decides and small_enough(st, node, n, k, not unsolved):
-            enumerate_node(st, m, k, n)
+            enumerate_node(st, node, m, k, n)
             return CLOSED
         if unsolved:
-            now.bound = max(now.bound, relax_node(st, nt, ch, node, k, target))
-            if now.bound >= target:
-                now.pruned = min(now.pruned, now.bound)
+            node.bound[0] = max(node.bound[0], relax_node(st, node, k, target))
+            if node.bound[0] >= target:
+                now.pruned = min(now.pruned, node.bound[0])
                 return CLOSED
             unsolved = False
-            count_node(st)
+            count_node(st, node)
             continue
-        here = bound_here(st, k)
+        here = bound_here(st, node, k)
         if here >= target:
             now.pruned = min(now.pruned, here)
             return CLOSED
-        now.bound = max(now.bound, here)
-        fixed = 0 if now.keep_closed > 0 else screen_node(st, here, target, k)
-        count_node(st)
+        node.bound[0] = max(node.bound[0], here)
+        fixed = 0 if now.keep_closed > 0 else screen_node(st, node, here, target, k)
+        count_node(st, node)
         # The relaxation is solved again where at least an eighth of the columns was decided.
         unsolved = fixed * 8 >= now.n_free and 0 < now.to_choose < now.n_free
-    sort_free_columns(st)
+    sort_free_columns(st, node)
     return OPEN
 
 
 @kernel(inner=True)
-def branch(st, nt, ch, open_nodes):
-    """Let both children of the current node wait: one includes a column, one excludes it.
+def branch(st, open_nodes, row):
+    """Let both children of the node in a row wait: one excludes a column, one includes it.
 
-    On entry ``st.columns`` lists the free columns by falling z, and ``st.share`` has their z.
-    ``ch.trial`` and ``ch.excluded`` are overwritten. The first nodes of a tree (rough nodes) branch
-    on the column of largest z and leave the children's relaxations until the children are taken up.
+    The second child takes the node's row. On entry ``st.columns`` lists the free columns by falling
+    z, ``st.share`` has their z, b − Qβ is that of the node, and two rows are spare at least. The
+    first nodes of a tree (rough nodes) branch on the column of largest z and leave the children's
+    relaxations until the children are taken up.
     """
-    now = st.now[0]
-    bound, n, k, rough = now.bound, now.n_free, now.to_choose, now.rough_left > 0
+    now, counts, node = st.now[0], open_nodes.counts[0], one_node(open_nodes.nodes, row)
+    bound, n, k, rough = node.bound[0], now.n_free, now.to_choose, now.rough_left > 0
     target = now.upper * (1.0 - now.tolerance)
     i, raised = st.columns[0], bound
+    for j in range(st.g.shape[0]):
+        st.g[j] = st.relaxation.g[j]
     if rough:
-        load_child(st, ch.excluded, i, OUT)
+        excluded = open_nodes.spare[counts.spare - 1]
+        exclude_in(st, one_node(open_nodes.nodes, excluded), node, i)
     else:
-        i, raised = branching_column(st, nt, ch, n, k, bound, target)
-    enqueue(st, open_nodes, ch.excluded, raised, rough)
-    load_child(st, ch.trial, i, IN)
-    later, raised = rough or small_enough(st, ch.trial, n - 1, k - 1, False), bound
+        i, raised = branching_column(st, open_nodes, node, n, k, target)
+    counts.spare -= 1
+    enqueue(st, open_nodes, open_nodes.spare[counts.spare], raised, rough)
+    node.state[0, i] = IN
+    load_gradient(st)
+    later, raised = rough or small_enough(st, node, n - 1, k - 1, False), bound
     if not later:
-        raised = max(bound, relax_node(st, nt, ch, ch.trial, k - 1, target))
-    enqueue(st, open_nodes, ch.trial, raised, later)
+        raised = max(bound, relax_node(st, node, k - 1, target))
+    enqueue(st, open_nodes, row, raised, later)
 
 
 @kernel
-def explore(st, nt, ch, open_nodes, most_nodes):
+def explore(st, open_nodes, most_nodes):
     """Search on until about ``most_nodes`` more nodes have been bounded.
 
     An open node is kept, and not branched on, if the search only relaxes nodes, and where columns
@@ -424,7 +422,7 @@ def explore(st, nt, ch, open_nodes, most_nodes):
 
     Returns: DONE, PAUSED or FULL.
     """
-    now, counts, node, nodes = st.now[0], open_nodes.counts[0], st.node, open_nodes.nodes
+    now, counts = st.now[0], open_nodes.counts[0]
     first = now.nodes
     while counts.waiting > 0:
         if now.nodes - first >= most_nodes:
@@ -432,28 +430,23 @@ def explore(st, nt, ch, open_nodes, most_nodes):
         if counts.spare < 3:
             return FULL
         row = pop(open_nodes)
+        node = one_node(open_nodes.nodes, row)
         target = now.upper * (1.0 - now.tolerance)
-        bound = nodes.bound[row]
-        if bound >= target:
-            now.pruned = min(now.pruned, bound)
+        if node.bound[0] >= target:
+            now.pruned = min(now.pruned, node.bound[0])
             release(open_nodes, row, now.keep_closed > 0)
             continue
-        copy_node(nodes.state[row], nodes.beta[row], node.state, node.beta)
-        node.lam[0], now.bound = nodes.lam[row], bound
-        found = close(st, nt, ch, target, nodes.unsolved[row] > 0)
+        found = close(st, node, target)
         if found == OPEN:
             try_rounding(st)
-            if now.bound >= now.upper * (1.0 - now.tolerance):  # By the support just found.
-                now.pruned = min(now.pruned, now.bound)
+            if node.bound[0] >= now.upper * (1.0 - now.tolerance):  # By the support just found.
+                now.pruned = min(now.pruned, node.bound[0])
                 found = CLOSED
             elif now.only_relax > 0:
                 found = KEPT
-        keep = found == KEPT or (found == CLOSED and now.keep_closed > 0)
-        if keep:  # The row gets the coefficients that the node's last bound came from.
-            copy_node(node.state, node.beta, nodes.state[row], nodes.beta[row])
-            nodes.lam[row], nodes.bound[row] = node.lam[0], now.bound
-        release(open_nodes, row, keep)
         if found == OPEN:
             now.branched += 1
-            branch(st, nt, ch, open_nodes)
+            branch(st, open_nodes, row)
+        else:
+            release(open_nodes, row, found == KEPT or now.keep_closed > 0)
     return DONE

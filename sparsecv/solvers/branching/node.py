@@ -24,13 +24,13 @@ from ..kernels.linalg import EPS, Array, Ints, add
 from ..relaxation.descent import measure, share_of
 from ..relaxation.dual_bound import (
     BoundTerms,
-    Node,
     fix_columns,
     gram_bound,
     gram_gradient,
     list_allowed,
     raised,
 )
+from ..relaxation.relaxer import RelaxationWork
 from ..supports.members import Swaps, Units
 from ..supports.swaps import swap_search
 
@@ -48,9 +48,8 @@ NOW = np.dtype(
         ("ridge", "f8"),  # γ/2
         ("work", "f8"),  # supports that could have been enumerated in the time of all relaxations
         ("spent", "f8"),  # supports of large nodes that were enumerated
-        # The current node has this lower bound, and these numbers of columns that are included,
-        # that are free, and that are still to be chosen.
-        ("bound", "f8"),
+        # The current node has these numbers of columns that are included, that are free, and that
+        # are still to be chosen.
         ("n_included", "i8"),
         ("n_free", "i8"),
         ("to_choose", "i8"),
@@ -73,28 +72,28 @@ NOW = np.dtype(
 
 @by_reference()
 class SearchState(NamedTuple):
-    """A problem, its incumbent, the current node and work space: m units of p columns.
+    """A problem, its incumbent, what branching has learnt, and work space: m units of p columns.
 
     ``capacity`` is the largest number of columns of a support.
     """
 
     G: Array  # (p, p) XᵀX
-    Q: Array  # (p, p) G − D
     terms: BoundTerms
     alone: BoundTerms  # the same terms, of columns that are units of their own without bounds
     support: NDArray[np.int64]  # (τ,) the incumbent
     now: NDArray[np.void]  # (1,) of NOW
-    node: Node
+    relaxation: RelaxationWork  # of which the quadratic part is Q = G − D
+    g: Annotated[Array, "p"]  # b − Qβ of a node that is branched on
     share: Annotated[Array, "m"]  # z of the free columns of a node that is branched on
+    gain: Annotated[Array, "m"]  # sum of raises by excluding a column, each divided by its z
+    trials: Annotated[Ints, "m"]  # how many raises were added up
+    relaxed: Annotated[NDArray[np.int8], "m"]  # 1 for a column whose exclusion was relaxed here
     columns: Annotated[Ints, "m"]  # free columns
-    allowed: Annotated[Ints, "m"]  # columns that are not excluded
-    size: Annotated[Array, "m"]  # |β_i|√w_i
     kind: NDArray[np.int8]  # (m,) COLUMN, GROUP or BOUNDED
-    decided: Annotated[NDArray[np.int8], "p"]  # the node's decisions, of single columns
+    decided: Annotated[NDArray[np.int8], "1 p"]  # the node's decisions, of single columns
     chosen: Annotated[Ints, "tau"]  # included columns
     inside: Annotated[Ints, "capacity+1"]  # the single columns of these
     listed: Annotated[Ints, "m"]  # the single columns that are free
-    scratch: Annotated[Array, "p"]
     work: Completion
     found: Annotated[Ints, "tau+1"]  # a support to enter
     tried: NDArray[np.int64]  # (τ,) the support that was rounded last
@@ -163,20 +162,25 @@ def enter_node(st, m):
 
 
 @kernel(inner=True)
-def sort_free_columns(st):
+def sort_free_columns(st, node):
     """Write z_i = min(1, |β_i|√(w_i/λ)) of free columns, and sort ``st.columns`` by falling |β|√w.
 
     On entry β and √λ are those of the node's relaxation, and ``st.columns`` lists the free columns.
     A unit has √(Σ w_jβ_j²) in place of |β|√w, and z that its bounds need if that is more.
     """
-    n, terms = st.now[0].n_free, st.terms
-    measure(terms, st.columns, n, st.node.beta, st.size)
+    n, terms, size, sorted_sizes = (
+        st.now[0].n_free,
+        st.terms,
+        st.relaxation.size,
+        st.relaxation.scratch,
+    )
+    measure(terms, st.columns, n, node.beta[0], size)
     for f in range(n):
         i = st.columns[f]
-        st.scratch[f], st.share[i] = st.size[i], 0.0
-        if st.size[i] > 0.0:
-            st.share[i] = share_of(terms.units, i, st.size, st.node.lam[0])
-    order_by_share(st.columns, st.scratch, n)
+        sorted_sizes[f], st.share[i] = size[i], 0.0
+        if size[i] > 0.0:
+            st.share[i] = share_of(terms.units, i, size, node.lam[0])
+    order_by_share(st.columns, sorted_sizes, n)
 
 
 @kernel(inner=True)
@@ -196,22 +200,23 @@ def try_rounding(st):
 
 
 @kernel(inner=True)
-def bound_here(st, k):
-    """Certified bound at the node's β; the largest g²/w are left in ``st.node.top``."""
-    return gram_bound(st.terms, st.node, st.allowed, list_allowed(st.node.state, st.allowed), k)
+def bound_here(st, node, k):
+    """Certified bound at the node's β; the largest g²/w are left in ``top`` of the relaxation."""
+    count = list_allowed(node.state[0], st.relaxation.columns)
+    return gram_bound(st.terms, node, st.relaxation, count, k)
 
 
 @kernel(inner=True)
 def of_columns(st, node):
     """Whether a node is one of columns; if so, its decisions of columns go to ``st.decided``."""
-    units, state = st.terms.units, node.state
+    units, state = st.terms.units, node.state[0]
     for u in range(state.shape[0]):
         free_group = st.kind[u] == GROUP and state[u] == FREE
         if free_group or (st.kind[u] == BOUNDED and state[u] != OUT):
             return False
     for u in range(state.shape[0]):
         for j in range(units.first[u], units.first[u + 1]):
-            st.decided[j] = state[u]
+            st.decided[0, j] = state[u]
     return True
 
 
@@ -236,7 +241,7 @@ def list_columns(st, m, n):
 
 
 @kernel(inner=True)
-def share_out(st, k, n):
+def share_out(st, node, k, n):
     """Order the free columns by their shares s²g_i²/w_i of the dual bound at the node's β.
 
     With the k largest shares replaced by the shares of any k columns, the bound holds for supports
@@ -246,20 +251,20 @@ def share_out(st, k, n):
     k, n: Numbers of columns still to choose and of free columns.
     Returns: The sum of shares up to which that bound is at least the incumbent's objective.
     """
-    now, terms, top, share = st.now[0], st.terms, st.node.top, st.work.free.share
-    bound, total = bound_here(st, k), 0.0
+    now, terms, top, share = st.now[0], st.terms, st.relaxation.top, st.work.free.share
+    bound, total, g = bound_here(st, node, k), 0.0, st.relaxation.g
     for c in range(k):
         total += top[c]
     list_columns(st, 0, n)
     for f in range(n):
         i = st.listed[f]
-        share[f] = top[k + 1] * raised(st.node.g[i], terms.length[i], terms.w[i], top[k + 2])
+        share[f] = top[k + 1] * raised(g[i], terms.length[i], terms.w[i], top[k + 2])
     order_by_share(st.columns, share, n)
     return bound + total - now.upper - 512.0 * EPS * (abs(bound) + total + now.upper)
 
 
 @kernel(inner=True)
-def enumerate_node(st, m, k, n):
+def enumerate_node(st, node, m, k, n):
     """Enter the best support of the m included and k of the n free columns, if it is better.
 
     Choices that the dual bound excludes are passed over. On entry ``st.chosen[:m]`` and
@@ -269,7 +274,7 @@ def enumerate_node(st, m, k, n):
     """
     now = st.now[0]
     before = st.terms.yy - now.upper
-    least = share_out(st, k, n) if k > 1 else -np.inf
+    least = share_out(st, node, k, n) if k > 1 else -np.inf
     which = PartialSupport(st.inside, list_columns(st, m, n), st.listed, n, k)
     gain = complete(st.G, st.terms.b, now.ridge, which, before, least, st.work)
     if gain > before:
@@ -281,12 +286,13 @@ def enumerate_node(st, m, k, n):
 
 
 @kernel(inner=True)
-def exclude(Q, units, node, i):
-    """Set the coefficients of column i to 0, and change b − Qβ accordingly.
+def exclude(st, node, i):
+    """Exclude column i, whose coefficients become 0, and change b − Qβ accordingly.
 
     A relaxation without the column starts there.
     """
-    beta, g = node.beta, node.g
+    units, Q, beta, g = st.terms.units, st.relaxation.form.Q, node.beta[0], st.relaxation.g
+    node.state[0, i] = OUT
     first = i if units.single else units.first[i]
     last = i + 1 if units.single else units.first[i + 1]
     for j in range(first, last):
@@ -296,38 +302,38 @@ def exclude(Q, units, node, i):
 
 
 @kernel(inner=True)
-def clear_excluded(st):
+def clear_excluded(st, node):
     """Set the coefficients of the node's excluded columns to 0, and compute b − Qβ anew."""
-    state, beta, units = st.node.state, st.node.beta, st.terms.units
+    state, beta, units = node.state[0], node.beta[0], st.terms.units
     for i in range(state.shape[0]):
         if state[i] == OUT and units.single:
             beta[i] = 0.0
         elif state[i] == OUT:
             for j in range(units.first[i], units.first[i + 1]):
                 beta[j] = 0.0
-    gram_gradient(st.Q, st.terms.b, beta, st.node.g)
+    gram_gradient(st.relaxation.form.Q, st.terms.b, beta, st.relaxation.g)
 
 
 @kernel(inner=True)
-def screen_node(st, bound, target, k):
+def screen_node(st, node, bound, target, k):
     """Include or exclude free columns whose other decision has a bound of at least ``target``.
 
     bound: What :func:`bound_here` has returned for the node's present β, whose g and largest worths
-        are read. ``now.bound`` may come from other coefficients, and does not serve.
+        are read. ``node.bound`` may come from other coefficients, and does not serve.
     k: Columns still to choose. Returns: How many were decided.
     """
     now = st.now[0]
-    fixed, least = fix_columns(st.terms, st.node, k, bound, target, True)
+    fixed, least = fix_columns(st.terms, node, st.relaxation, k, bound, target, True)
     now.pruned = min(now.pruned, least)
     if fixed > 0:
-        clear_excluded(st)
+        clear_excluded(st, node)
     return fixed
 
 
 @kernel(inner=True)
-def decide_all(st, value):
+def decide_all(node, value):
     """Include or exclude every free column, where the number of columns leaves no other choice."""
-    state = st.node.state
+    state = node.state[0]
     for i in range(state.shape[0]):
         if state[i] == FREE:
             state[i] = value
@@ -361,7 +367,7 @@ def small_enough(st, node, n, k, solved):
     products = st.work.free.C
     if k > products.shape[0] + 1 or n > products.shape[1]:
         return False
-    now, budget, p = st.now[0], 0.0, node.state.shape[0]
+    now, budget, p = st.now[0], 0.0, node.state.shape[1]
     few = max(8e3, now.work / max(now.nodes, 1)) * (4.0 if solved else 0.05)
     if solved:
         budget = now.work + min(3e5, 30.0 * p * p) - now.spent
@@ -375,13 +381,13 @@ def small_enough(st, node, n, k, solved):
 
 
 @kernel(inner=True)
-def count_node(st):
+def count_node(st, node):
     """List the included and the free columns, and write how many there are of each.
 
     The included columns go to ``st.chosen``, no more than fit there, and the free columns to
     ``st.columns``: what enumeration and rounding of the node choose from.
     """
-    m, n, state = 0, 0, st.node.state
+    m, n, state = 0, 0, node.state[0]
     for i in range(state.shape[0]):
         if state[i] == IN:
             if m < st.chosen.shape[0]:

@@ -132,9 +132,9 @@ class RefittedTree(Tree):
             now["pruned"] = np.minimum(now["pruned"], bound)
             return False
         self.D = D
-        self.st.Q.flat[:: D.size + 1] = np.diag(self.gram.G) - D
+        self.st.relaxation.form.Q.flat[:: D.size + 1] = np.diag(self.gram.G) - D
         self.st.terms.w[:] = weights(ridge, D)
-        self.nt.root_w[:] = np.sqrt(self.st.terms.w)
+        self.st.relaxation.root_w[:] = np.sqrt(self.st.terms.w)
         self.below.add(Leaves.one(state, beta, float(lam), bound, int(one_support)))
         return True
 

@@ -18,10 +18,9 @@ from ..core.threads import threads_of
 from ..kernels.completion import completion_work
 from ..kernels.linalg import allocated, record
 from ..leaps.all_sizes import support_bound
-from ..relaxation.descent import gram_arrays, new_sweeps
-from ..relaxation.dual_bound import SINGLE_COLUMNS, Node
+from ..relaxation.dual_bound import SINGLE_COLUMNS, gram_arrays
 from ..relaxation.gram import TOLERANCE, GramForm
-from ..relaxation.newton import newton_work
+from ..relaxation.relaxer import relaxation_work
 from ..supports.members import Swaps, new_units
 from ..supports.rounding import pad_support
 from ..supports.swaps import swap_search
@@ -47,7 +46,6 @@ class Tree:
     """
 
     st: Any
-    nt: Any
 
     def __init__(
         self,
@@ -56,16 +54,9 @@ class Tree:
         tol: float,
         units: NDArray[np.intp] | None = None,
     ) -> None:
-        m, p, tau = gram.n_units, gram.b.size, problem.tau
         self.gram, self.problem, self.tol = gram, problem, tol
-        self.units = np.arange(m) if units is None else units
+        self.units = np.arange(gram.n_units) if units is None else units
         self.st = new_state(gram, problem, tol, self.units)
-        single = gram.grouping is None
-        self.nt = newton_work(self.st.terms.w, driver.MAX_FACTORED_COLUMNS)
-        lengths = {"m": m, "p": p, "tau": tau}
-        children = {name: allocated(Node, lengths) for name in ("trial", "excluded")}
-        sweeps = new_sweeps(gram_arrays(self.st.Q), p, 1e-4 if single else 1e-5)
-        self.ch = allocated(driver.Branching, lengths, sweeps=sweeps, **children)
         self._open()
         self.incumbent, self.objective = self.st.support.copy(), np.full(1, np.inf)
 
@@ -138,7 +129,7 @@ class Tree:
     def learn_from(self, other: Tree) -> None:
         """Copy the incumbent and the gains of branching of a tree of the same problem."""
         self.take_incumbent(other)
-        self.ch.gain[:], self.ch.trials[:] = other.ch.gain, other.ch.trials
+        self.st.gain[:], self.st.trials[:] = other.st.gain, other.st.trials
         for name in ("n_swept", "n_sufficed", "open_share", "enumerates"):
             self.now[name] = other.now[name]
 
@@ -216,8 +207,7 @@ class Tree:
 
         Returns: ``driver.DONE``, ``driver.PAUSED`` or ``driver.FULL``.
         """
-        here = (self.st, self.nt, self.ch, self.open)
-        code, rows = int(driver.explore(*here, nodes)), self.open.nodes.size
+        code, rows = int(driver.explore(self.st, self.open, nodes)), self.open.nodes.size
         if code == driver.FULL and rows < self._most():
             self.grow(min(2 * rows, self._most()))
         self._fit_afresh()
@@ -461,6 +451,12 @@ def new_state(
     # problems (frontier.py) were 1.5 times as large after 12,000 nodes.
     share = 0.03 if gram.scaled else 0.1
     tolerance, lengths = max(tol, TOLERANCE), {"m": units.size, "p": p, "tau": tau}
+    alone, form = (
+        terms._replace(units=SINGLE_COLUMNS, scaled=gram.scaled),
+        gram_arrays(gram.quadratic()),
+    )
+    relaxation = relaxation_work(form, alone, tau, driver.MAX_FACTORED_COLUMNS)
+    relaxation.limits["gap"] = 1e-4 if grouping is None else 1e-5
     G, work = np.ascontiguousarray(gram.G), completion_work(capacity, p, levels)
     swaps = Swaps(
         G=G,
@@ -477,9 +473,9 @@ def new_state(
         node.SearchState,
         lengths | {"capacity": capacity},
         G=G,
-        Q=gram.quadratic(),
+        relaxation=relaxation,
         terms=terms,
-        alone=terms._replace(units=SINGLE_COLUMNS, scaled=gram.scaled),
+        alone=alone,
         kind=kind,
         support=np.arange(tau, dtype=np.int64),
         now=record(
@@ -490,7 +486,6 @@ def new_state(
             enumerates=not problem.constraints.bounded,
             **unknown,
         ),
-        node=allocated(Node, lengths),
         work=work,
         tried=np.full(tau, -1, dtype=np.int64),
         units=swapped,

@@ -23,16 +23,12 @@ reverse-Huber penalty. The form is then Gram's.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NamedTuple
-
 import numpy as np
 
 from ..core.leaves import FREE, IN
-from ..kernels.by_reference import by_reference
 from ..kernels.compiled import kernel
-from ..kernels.linalg import Array, Ints, add, allocated, dot, record
+from ..kernels.linalg import add, dot
 from .dual_bound import (
-    QuadraticForm,
     gram_bound,
     gram_gradient,
     insert,
@@ -40,42 +36,6 @@ from .dual_bound import (
     residual_bound,
     worth,
 )
-
-LIMITS = np.dtype(
-    [
-        ("target", "f8"),  # the descent ends once a bound reaches this objective
-        ("gap", "f8"),  # it ends once value − bound is at most this share of the relaxation's value
-        ("rounds", "i8"),  # it ends after this many bounds
-        # It ends where value < target and value − bound is at most this share of target − bound.
-        ("shortfall_share", "f8"),
-    ]
-)
-
-
-@by_reference()
-class Sweeps(NamedTuple):
-    """What :func:`relax` takes: the quadratic part Q, when to end, the best so far, work space."""
-
-    form: QuadraticForm
-    limits: Any  # (1,) of ``LIMITS``
-    # (3,) the best certified bound, which starts at what the caller sets; the least value; the √λ
-    # at which Σz of the last bound's coefficients is as large as allowed
-    best: Array
-    active: Annotated[Ints, "p"]  # the active columns come first
-    columns: Annotated[Ints, "p"]  # the columns that are not excluded come first
-    size: Annotated[Array, "p"]  # |β_i|√w_i, of units √(Σ w_jβ_j²)
-    scratch: Annotated[Array, "p"]  # values that are sorted
-
-
-def gram_arrays(Q: Array) -> QuadraticForm:
-    """A quadratic part in Gram form, for Q (p, p)."""
-    none = np.zeros(0)
-    return QuadraticForm(Q=Q, X=np.zeros((0, 0)), y=none, residual=none, extra=0.0, diagonal=none)
-
-
-def new_sweeps(form: QuadraticForm, p: int, gap: float = 0.0) -> Sweeps:
-    """What :func:`relax` takes for p columns or units; callers write the other limits."""
-    return allocated(Sweeps, {"p": p}, form=form, limits=record(LIMITS, gap=gap), best=np.zeros(3))
 
 
 @kernel(inner=True)
@@ -173,21 +133,21 @@ def sweep(Q, w, state, active, root_lam, beta, g):
 
 
 @kernel(inner=True)
-def sweep_units(Q, terms, node, active, root_lam):
+def sweep_units(work, terms, node, active, root_lam):
     """One pass over the active units at λ = root_lam², otherwise as :func:`sweep`.
 
     Where columns of a unit are not orthogonal, q = Σ|Q_jc| bounds their part of Q from above, so
     that a step still lowers the objective.
     Returns: The largest Σ (q + w)·step² of a unit.
     """
-    most, w, units, beta, g = 0.0, terms.w, terms.units, node.beta, node.g
+    most, w, units, beta, g, Q = 0.0, terms.w, terms.units, node.beta[0], work.g, work.form.Q
     for a in range(active.shape[0]):
         u = active[a]
         begin, end = units.first[u], units.first[u + 1]
         for j in range(begin, end):
             units.rho[j] = g[j] + units.spread[j] * beta[j]
         z = 1.0
-        if node.state[u] == IN:
+        if node.state[0, u] == IN:
             share_slope(w, units, u, 1.0)
         else:
             z = best_share(w, units, u, root_lam * root_lam)
@@ -211,16 +171,13 @@ def sweep_rows(form, w, node, columns, root_lam):
         by a step, by which the caller sees whether another pass pays.
     """
     X, r, e, diagonal = form.X, form.residual, form.extra, form.diagonal
-    n, beta = r.shape[0], node.beta
+    n, state, beta = r.shape[0], node.state[0], node.beta[0]
     most = 0.0
     for a in range(columns.shape[0]):
         i = columns[a]
         q, weight, old = diagonal[i], w[i], beta[i]
         slope = dot(X[i], r, n) + (q - e) * old
-        if node.state[i] == IN:
-            new = slope / (q + weight)
-        else:
-            new = coordinate(slope, q, weight, root_lam)
+        new = slope / (q + weight) if state[i] == IN else coordinate(slope, q, weight, root_lam)
         step = new - old
         if step != 0.0:
             beta[i] = new
@@ -281,38 +238,39 @@ def fit_multiplier(state, columns, count, k, size, scratch):
 
 
 @kernel(inner=True)
-def gradient(form, b, node, columns, count):
-    """Compute g = b − Qβ from β; in residual form g = Xr − eβ from the residual r in ``form``."""
-    Q, X, r, e = form.Q, form.X, form.residual, form.extra
+def gradient(work, b, beta, count):
+    """Compute g = b − Qβ from β; in residual form g = Xr − eβ from the residual r in the form."""
+    X, r, e = work.form.X, work.form.residual, work.form.extra
     if X.shape[0] == 0:
-        gram_gradient(Q, b, node.beta, node.g)
+        gram_gradient(work.form.Q, b, beta, work.g)
         return
     for a in range(count):
-        i = columns[a]
-        node.g[i] = dot(X[i], r, r.shape[0]) - e * node.beta[i]
+        i = work.columns[a]
+        work.g[i] = dot(X[i], r, r.shape[0]) - e * beta[i]
 
 
 @kernel(inner=True)
-def dual_bound(form, terms, node, columns, count, k):
-    """The certified bound at β: :func:`residual_bound` where ``form`` has X, else Gram form's."""
-    if form.X.shape[0] > 0:
-        return residual_bound(form, terms, node, columns, count, k)
-    return gram_bound(terms, node, columns, count, k)
+def dual_bound(terms, node, work, count, k):
+    """The certified bound at β: :func:`residual_bound` where the form has X, else Gram form's."""
+    if work.form.X.shape[0] > 0:
+        return residual_bound(terms, node, work, count, k)
+    return gram_bound(terms, node, work, count, k)
 
 
 @kernel(inner=True)
-def relaxed_value(terms, node, columns, count, fitted, penalty, size):
+def relaxed_value(terms, node, work, count, fitted, penalty):
     """The relaxation's objective at β with the best z; √λ and penalty as in :func:`fit_multiplier`.
 
     Where bounds on coefficients need larger z, λ times what Σz is then too large is added.
     """
-    value, beta, least_share = terms.yy + penalty, node.beta, terms.units.least_share
+    value, beta, least_share = terms.yy + penalty, node.beta[0], terms.units.least_share
+    state, size = node.state[0], work.size
     for j in range(beta.shape[0]):
         if beta[j] != 0.0:
-            value -= beta[j] * (terms.b[j] + node.g[j])
+            value -= beta[j] * (terms.b[j] + work.g[j])
     for a in range(count):
-        i = columns[a]
-        if node.state[i] == IN:
+        i = work.columns[a]
+        if state[i] == IN:
             value += size[i] * size[i]
         elif not terms.units.single:
             beyond = fitted * least_share[i] - size[i]
@@ -322,20 +280,19 @@ def relaxed_value(terms, node, columns, count, fitted, penalty, size):
 
 
 @kernel(inner=True)
-def evaluate_relaxation(form, terms, node, columns, k, size, scratch):
+def evaluate_relaxation(work, terms, node, count, k):
     """Compute g, and what is known of the relaxation at β: its bound, and its value there.
 
-    columns: The columns that are not excluded.
+    count: The first so many of ``work.columns`` are the columns that are not excluded.
     k: Number of free columns still to choose.
-    size, scratch: (p,) each; ``size`` takes what :func:`measure` writes, ``scratch`` is work space.
     Returns: The certified bound, the √λ at which Σz is as large as allowed, and the objective.
     """
-    count = columns.shape[0]
-    gradient(form, terms.b, node, columns, count)
-    bound = dual_bound(form, terms, node, columns, count, k)
-    measure(terms, columns, count, node.beta, size)
-    fitted, penalty = fit_multiplier(node.state, columns, count, k, size, scratch)
-    return bound, fitted, relaxed_value(terms, node, columns, count, fitted, penalty, size)
+    columns, size = work.columns, work.size
+    gradient(work, terms.b, node.beta[0], count)
+    bound = dual_bound(terms, node, work, count, k)
+    measure(terms, columns, count, node.beta[0], size)
+    fitted, penalty = fit_multiplier(node.state[0], columns, count, k, size, work.scratch)
+    return bound, fitted, relaxed_value(terms, node, work, count, fitted, penalty)
 
 
 @kernel(inner=True)
@@ -379,36 +336,42 @@ def list_active(terms, node, level, count, work):
 
     level: λ. Returns: How many are active.
     """
-    n = 0
+    n, state = 0, node.state[0]
     for a in range(count):
         i = work.columns[a]
-        if node.state[i] == IN or work.size[i] > 0.0 or worth(terms, i, node.g, 0.0) > level:
+        if state[i] == IN or work.size[i] > 0.0 or worth(terms, i, work.g, 0.0) > level:
             work.active[n] = i
             n += 1
     return n
 
 
-@kernel
-def relax(sweeps, terms, node, k):
-    """Solve the relaxation at a node until one of ``sweeps.limits`` is reached.
+@kernel(inner=True)
+def descend(work, terms, node, k):
+    """Solve the relaxation at a node until one of ``work.limits`` is reached.
 
     Every round computes a bound at β, then a new √λ, then passes over the active columns. On entry
-    ``node.beta`` and ``node.lam`` are where to start; they and ``node.g`` and ``node.top`` are
-    overwritten. With a target of −∞ the relaxation is only evaluated: β and λ stay as they are.
+    ``node.beta`` and ``node.lam`` are where to start, and ``work.best[0]`` is a bound or −∞; these,
+    ``work.g`` and ``work.top`` are overwritten. With a target of −∞ the relaxation is only
+    evaluated: β and λ stay as they are.
 
+    work, node: A ``RelaxationWork``, and ``Leaves`` of one node.
     k: Number of free columns still to choose.
     Returns: The number of rounds; negative where neither the target nor the gap was reached.
     """
-    form, best, columns, size = sweeps.form, sweeps.best, sweeps.columns, sweeps.size
-    Q, stop, count = form.Q, sweeps.limits[0], list_allowed(node.state, columns)
+    best, columns, size, state, beta = (
+        work.best,
+        work.columns,
+        work.size,
+        node.state[0],
+        node.beta[0],
+    )
+    Q, stop, count = work.form.Q, work.limits[0], list_allowed(state, columns)
     best[1] = np.inf
     root_lam, rounds = node.lam[0], 0
     low, high = 0.0, np.inf  # bracket of √λ once Σz has been seen on both sides
     while rounds < stop.rounds:
         rounds += 1
-        bound, fitted, value = evaluate_relaxation(
-            form, terms, node, columns[:count], k, size, sweeps.scratch
-        )
+        bound, fitted, value = evaluate_relaxation(work, terms, node, count, k)
         best[0], best[1], best[2] = max(best[0], bound), min(best[1], value), fitted
         node.lam[0] = root_lam
         if best[0] >= stop.target or value - best[0] <= stop.gap * max(abs(value), 1e-300):
@@ -417,21 +380,21 @@ def relax(sweeps, terms, node, k):
         if rounds > 2 and value < stop.target and value - best[0] <= stop.shortfall_share * lacking:
             break  # the relaxation's value is below the target, and so are all bounds
         if rounds > 1:
-            large = relaxed_size(terms.units, node.state, columns, count, size, root_lam) > k
+            large = relaxed_size(terms.units, state, columns, count, size, root_lam) > k
             root_lam, low, high = bracketed_multiplier(root_lam, fitted, large, low, high)
-        n = list_active(terms, node, root_lam * root_lam, count, sweeps)
-        active = sweeps.active[:n]
+        n = list_active(terms, node, root_lam * root_lam, count, work)
+        active = work.active[:n]
         # Passes end where no step lowers the objective by a tenth of the gap to reach.
         tolerance = 0.1 * stop.gap * max(abs(value), 1e-300)
         for _ in range(5):
             if not terms.units.single:
-                most = sweep_units(Q, terms, node, active, root_lam)
+                most = sweep_units(work, terms, node, active, root_lam)
             elif Q.shape[0] > 0:
-                most = sweep(Q, terms.w, node.state, active, root_lam, node.beta, node.g)
+                most = sweep(Q, terms.w, state, active, root_lam, beta, work.g)
             else:
-                most = sweep_rows(form, terms.w, node, active, root_lam)
+                most = sweep_rows(work.form, terms.w, node, active, root_lam)
             if most <= tolerance:
                 break
-    gradient(form, terms.b, node, columns, count)
+    gradient(work, terms.b, beta, count)
     node.lam[0] = root_lam
     return -rounds

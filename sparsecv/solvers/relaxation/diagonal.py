@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from ..core.leaves import FREE, IN, OUT
 from ..core.limits import Limits
 from ..kernels.linalg import EPS, Array
-from .descent import gram_arrays
-from .dual_bound import unit_terms, weights
+from .dual_bound import gram_arrays, unit_terms, weights
 from .extraction import MAX_COLUMNS, largest_diagonal
 from .gram import GramForm
 from .relaxer import Relaxer
@@ -180,13 +179,11 @@ class _Node:
     def solved(self, D: Array, beta: Array, root_lam: float) -> Fitted:
         """Solve the node's relaxation with D, starting from β and √λ."""
         terms, Q = self.terms._replace(w=weights(self.ridge, D)), self.less(D)
+        if self.grouping is not None:
+            terms.units.spread[:] = self.grouping.spread(Q)
         now = Relaxer(gram_arrays(Q), terms, self.state, self.to_choose)
         now.start(beta, root_lam)
-        if self.grouping is None:
-            bound, _ = now.newton(np.inf, 20, 1e-4)
-        else:
-            terms.units.spread[:] = self.grouping.spread(Q)
-            bound = now.descend(np.inf, 1e-7, 100)
+        bound = now.relaxed(np.inf, multipliers=20, share=1e-4, rounds=100, gap=1e-7)
         return Fitted(D=D, beta=now.beta, root_lam=now.root_lam, bound=bound)
 
     def derivatives(self, at: Fitted, factor: Array, mu: float) -> tuple[Array, Array]:

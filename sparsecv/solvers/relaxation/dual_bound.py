@@ -56,10 +56,6 @@ from ..kernels.by_reference import by_reference
 from ..kernels.compiled import kernel
 from ..kernels.linalg import EPS, Array, add, allocated, most_worth
 
-# Entries of the array ``top`` of :func:`gram_bound` besides one for each column still to choose:
-# the next largest value, s², and by how much |g_i|/ℓ_i was raised.
-EXTRA = 3
-
 
 @by_reference()
 class UnitTerms(NamedTuple):
@@ -104,15 +100,10 @@ class QuadraticForm(NamedTuple):
     diagonal: Array  # (p,) of Q
 
 
-@by_reference()
-class Node(NamedTuple):
-    """The decisions of a node and the solution of its relaxation, for m units of p columns."""
-
-    state: Annotated[NDArray[np.int8], "m"]  # FREE, IN or OUT
-    beta: Annotated[Array, "p"]  # coefficients, 0 on columns of excluded units
-    g: Annotated[Array, "p"]  # b − Qβ
-    lam: Annotated[Array, "1"]  # √λ, λ the multiplier of the cardinality constraint
-    top: Annotated[Array, "tau+3"]  # what the last bound says of the largest worths
+def gram_arrays(Q: Array) -> QuadraticForm:
+    """A quadratic part in Gram form, for Q (p, p)."""
+    none = np.zeros(0)
+    return QuadraticForm(Q=Q, X=np.zeros((0, 0)), y=none, residual=none, extra=0.0, diagonal=none)
 
 
 @by_reference()
@@ -306,35 +297,35 @@ def products(terms, beta, g):
 
 
 @kernel(inner=True)
-def gram_bound(terms, node, columns, count, k):
+def gram_bound(terms, node, work, count, k):
     """The dual bound of a node in Gram form, less all that rounding can lose; −∞ where NaN occurs.
 
-    On entry ``node.beta`` are any coefficients, 0 on excluded columns, and ``node.g`` is b − Qβ,
-    computed from β in one go, with one product and one sum per coefficient. ``node.top`` (k + 3,)
-    is overwritten for :func:`fix_columns` by s² times the k + 1 largest worths of free columns, s²,
-    and by how much |g_i|/ℓ_i was raised.
-
-    columns, count: The first ``count`` of ``columns`` are the columns that are not excluded.
+    node: ``Leaves`` of one node; its coefficients are any that are 0 on excluded columns.
+    work: A ``RelaxationWork``. On entry ``work.g`` is b − Qβ, computed from β in one go, with one
+        product and one sum per coefficient, and the first ``count`` of ``work.columns`` are the
+        columns that are not excluded. ``work.top`` (at least k + 3,) is overwritten for
+        :func:`fix_columns` by s² times the k + 1 largest worths of free columns, s², and by how
+        much |g_i|/ℓ_i was raised.
     k: Number of free columns still to choose, ≥ 0.
     """
-    g, top = node.g, node.top
-    linear, quadratic, reach = products(terms, node.beta, g)
+    g, top = work.g, work.top
+    linear, quadratic, reach = products(terms, node.beta[0], g)
     raise_by = terms.eps * reach
     lost = raise_by * reach
-    total = sum_largest(terms, node.state, columns, count, k, g, raise_by, top)
+    total = sum_largest(terms, node.state[0], work.columns, count, k, g, raise_by, top)
     total *= 1.0 + terms.eps
     bound, square = bound_of_parts(terms.yy, linear, quadratic, total, lost, terms.scaled)
     return fill_top(bound, square, k, raise_by, top)
 
 
 @kernel(inner=True)
-def residual_bound(form, terms, node, columns, count, k):
+def residual_bound(terms, node, work, count, k):
     """The dual bound of a node in residual form, where D = 0; otherwise as :func:`gram_bound`.
 
-    form: A ``QuadraticForm`` with any vector in place of the residual r, and e ≥ 0. On entry
-        ``node.g`` is Xr − eβ.
+    ``work.form`` has any vector in place of the residual r, and e ≥ 0. On entry ``work.g`` is
+    Xr − eβ.
     """
-    y, r, extra = form.y, form.residual, form.extra
+    y, r, extra, beta = work.form.y, work.form.residual, work.form.extra, node.beta[0]
     eps, along, square, size = terms.eps, 0.0, 0.0, 0.0
     for t in range(r.shape[0]):
         along += r[t] * y[t]
@@ -342,18 +333,19 @@ def residual_bound(form, terms, node, columns, count, k):
         size += y[t] * y[t]
     if extra > 0.0:
         for a in range(count):
-            square += extra * node.beta[columns[a]] * node.beta[columns[a]]
+            square += extra * beta[work.columns[a]] * beta[work.columns[a]]
     raise_by = eps * np.sqrt(square)
-    total = sum_largest(terms, node.state, columns, count, k, node.g, raise_by, node.top)
+    columns = work.columns
+    total = sum_largest(terms, node.state[0], columns, count, k, work.g, raise_by, work.top)
     above = along - raise_by * np.sqrt(size)
     below = (square + total) * (1.0 + eps)
     plain = 2.0 * above - below - eps * (abs(above) + below)
     bound, scale = best_multiple(plain, above, below)
-    return fill_top(bound, scale, k, raise_by, node.top)
+    return fill_top(bound, scale, k, raise_by, work.top)
 
 
-@kernel
-def fix_columns(terms, node, k, bound, target, including):
+@kernel(inner=True)
+def fix_columns(terms, node, work, k, bound, target, including):
     """Exclude or include every free column for which the opposite has a bound ≥ ``target``.
 
     The dual bound subtracts the k largest values v_i of free columns, s² times the worth of each
@@ -363,18 +355,18 @@ def fix_columns(terms, node, k, bound, target, including):
         bound + v_(k) − v_i  with column i included, if v_i < v_(k);
         bound + v_i − v_(k+1)  with column i excluded, if v_i > v_(k+1).
 
-    On entry ``node.g`` and ``node.top`` are those of ``bound``, which :func:`gram_bound` or
+    On entry ``work.g`` and ``work.top`` are those of ``bound``, which :func:`gram_bound` or
     :func:`residual_bound` has returned. In ``node.state`` columns become OUT where including them
     has such a bound, and IN, where ``including`` is true, if excluding them has.
 
     Returns: The number of columns decided, and the least of the bounds that did so (∞ for none).
     """
-    fixed, least, state, top = 0, np.inf, node.state, node.top
+    fixed, least, state, top = 0, np.inf, node.state[0], work.top
     last, following, square = top[k - 1], top[k], top[k + 1]
     for i in range(state.shape[0]):
         if state[i] != FREE:
             continue
-        value = square * worth(terms, i, node.g, top[k + 2])
+        value = square * worth(terms, i, work.g, top[k + 2])
         if value < last and bound + last - value >= target:
             state[i], fixed, least = OUT, fixed + 1, min(least, bound + last - value)
         elif including and value > following and bound + value - following >= target:

@@ -22,22 +22,14 @@ times longer with Newton steps alone.
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
-
 import numpy as np
 
 from ..core.leaves import FREE, IN
-from ..kernels.by_reference import by_reference
 from ..kernels.compiled import kernel
-from ..kernels.linalg import Array, Ints, add, allocated, dot
+from ..kernels.linalg import add, dot
 from .descent import measure, relaxed_size
 from .dual_bound import gram_bound, gram_gradient, list_allowed
 
-# At most this many columns may be active in the Newton steps of a root or of a relaxation by
-# itself, unless a caller gives another number, as trees do
-# (``driver.MAX_FACTORED_COLUMNS``); with more, the steps end and callers use coordinate
-# descent. A choice.
-ACTIVE_COLUMNS = 200
 # A call ends after this many steps, each of which factors the matrix of active columns once. The
 # first step of a call may set the multiplier, which later steps move within a bracket only: where
 # columns nearly depend on each other, at γ <= 0.01, calls of 600 steps left gaps of 8 percent in
@@ -46,60 +38,34 @@ ACTIVE_COLUMNS = 200
 MOST_STEPS = 60
 
 
-@by_reference()
-class NewtonWork(NamedTuple):
-    """√w, and work space of :func:`newton` for p columns, of which at most m are active."""
-
-    root_w: Array  # (p,)
-    active: Annotated[Ints, "m"]  # the active columns: first those with a coefficient
-    when: Annotated[Array, "m+m+m"]  # the t at which the penalty of a coordinate changes at β + td
-    where: Annotated[Ints, "m+m+m"]  # 3·(place among the active columns) + (kind of change)
-    columns: Annotated[Ints, "p"]  # the columns that are not excluded come first
-    U: Annotated[Array, "m m+2"]  # upper Cholesky factor, and two right sides
-    inverse: Annotated[Array, "m"]  # one over the diagonal of the factor
-    v: Annotated[Array, "m"]  # the v of the system
-    move: Annotated[Array, "2 m"]  # solutions of both right sides: the step is move[0] − s·move[1]
-    d: Annotated[Array, "m"]  # the step of each active column
-    h: Annotated[Array, "p"]  # Qd
-    size: Annotated[Array, "p"]  # |β_i|√w_i
-
-
-def newton_work(w: Array, most_active: int = ACTIVE_COLUMNS) -> NewtonWork:
-    """Allocate the work space for p columns of weights w, at most ``most_active`` of them active.
-
-    Single columns without bounds are meant; for others no column may be active.
-    """
-    return allocated(NewtonWork, {"p": w.size, "m": min(w.size, most_active)}, root_w=np.sqrt(w))
-
-
 @kernel(inner=True)
-def list_with_entering(node, s, count, nt):
-    """Write to ``nt.active`` the columns with a coefficient, and then columns to become active.
+def list_with_entering(node, s, count, work):
+    """Write to ``work.active`` the columns with a coefficient, and then columns to become active.
 
     The latter have an excess |g_i|/√w_i − s of at least half of the largest, and more than s/1000.
-    ``nt.columns`` lists the ``count`` columns that are not excluded.
+    ``work.columns`` lists the ``count`` columns that are not excluded.
     Returns: The number of columns with a coefficient, and of all active ones: −1 if they are more
-        than ``nt`` holds.
+        than ``work`` factors.
     """
-    state, beta, g = node.state, node.beta, node.g
-    n, room, most, root_w = 0, nt.active.shape[0], 1.001 * s, nt.root_w
+    state, beta, g = node.state[0], node.beta[0], work.g
+    n, room, most, root_w = 0, work.U.shape[0], 1.001 * s, work.root_w
     for a in range(count):
-        i = nt.columns[a]
+        i = work.columns[a]
         if state[i] != IN and beta[i] == 0.0:
             if abs(g[i]) > most * root_w[i]:
                 most = abs(g[i]) / root_w[i]
             continue
         if n == room:
             return n, -1
-        nt.active[n] = i
+        work.active[n] = i
         n += 1
     m, least = n, max(0.5 * (s + most), 1.001 * s)
     for a in range(count if most > 1.001 * s else 0):
-        i = nt.columns[a]
+        i = work.columns[a]
         if abs(g[i]) >= least * root_w[i] and state[i] == FREE and beta[i] == 0.0:
             if m == room:
                 return n, -1
-            nt.active[m] = i
+            work.active[m] = i
             m += 1
             if m == n + 8:
                 break
@@ -107,16 +73,16 @@ def list_with_entering(node, s, count, nt):
 
 
 @kernel(inner=True)
-def factor_active(Q, w, node, s, m, nt):
+def factor_active(terms, node, s, m, work):
     """Factor the system of the m active columns, and apply U⁻ᵀ to its two right sides.
 
-    The right sides g − W_quadratic β and v stand in the last two columns of ``nt.U``, and give the
-    step from β to the solution, as that of the first less s times that of the second. Writes ``U``,
-    ``inverse`` and ``v`` of ``nt``.
+    The right sides g − W_quadratic β and v stand in the last two columns of ``work.U``, and give
+    the step from β to the solution, as that of the first less s times that of the second. Writes
+    ``U``, ``inverse`` and ``v`` of ``work``.
     Returns: The number of quadratic free columns.
     """
-    state, beta, g = node.state, node.beta, node.g
-    U, v, active, root_w, saturated = nt.U, nt.v, nt.active, nt.root_w, 0
+    state, beta, g, w, Q = node.state[0], node.beta[0], work.g, terms.w, work.form.Q
+    U, v, active, root_w, saturated = work.U, work.v, work.active, work.root_w, 0
     for a in range(m):
         i = active[a]
         for c in range(a, m):
@@ -142,53 +108,53 @@ def factor_active(Q, w, node, s, m, nt):
             first = U[q, a]
             for c in range(a, m + 2):
                 U[a, c] -= first * U[q, c]
-        nt.inverse[a] = 1.0 / np.sqrt(max(U[a, a], least))
+        work.inverse[a] = 1.0 / np.sqrt(max(U[a, a], least))
         for c in range(a, m + 2):
-            U[a, c] *= nt.inverse[a]
+            U[a, c] *= work.inverse[a]
     return saturated
 
 
 @kernel(inner=True)
-def solve_leading(n, m, nt):
-    """Write to ``nt.move`` both solutions of the system of the first n of m active columns."""
-    U, move = nt.U, nt.move
+def solve_leading(n, m, work):
+    """Write to ``work.move`` both solutions of the system of the first n of m active columns."""
+    U, move = work.U, work.move
     for a in range(n - 1, -1, -1):
         first, second = U[a, m], U[a, m + 1]
         for c in range(a + 1, n):
             first -= U[a, c] * move[0, c]
             second -= U[a, c] * move[1, c]
-        move[0, a], move[1, a] = first * nt.inverse[a], second * nt.inverse[a]
+        move[0, a], move[1, a] = first * work.inverse[a], second * work.inverse[a]
 
 
 @kernel(inner=True)
-def signs_fit(s, n, m, nt):
+def signs_fit(s, n, m, work):
     """Whether active columns n..m − 1, without a coefficient so far, step along their gradients."""
     fit = True
     for a in range(n, m):
-        fit = fit and (nt.move[0, a] - s * nt.move[1, a]) * nt.v[a] > 0.0
+        fit = fit and (work.move[0, a] - s * work.move[1, a]) * work.v[a] > 0.0
     return fit
 
 
 @kernel(inner=True)
-def newton_direction(Q, s, n, nt):
-    """Write the step d of the first n active columns to ``nt.d``, and Qd to ``nt.h``."""
-    h = nt.h
+def newton_direction(s, n, work):
+    """Write the step d of the first n active columns to ``work.d``, and Qd to ``work.h``."""
+    h, Q = work.h, work.form.Q
     p = h.shape[0]
     for j in range(p):
         h[j] = 0.0
     for a in range(n):
-        nt.d[a] = nt.move[0, a] - s * nt.move[1, a]
-        add(h, Q[nt.active[a]], nt.d[a], p)
+        work.d[a] = work.move[0, a] - s * work.move[1, a]
+        add(h, Q[work.active[a]], work.d[a], p)
 
 
 @kernel(inner=True)
-def place_knot(nt, count, t, code):
-    """Insert t and ``code`` into the first ``count`` of ``nt.when``, sorted, and ``nt.where``."""
+def place_knot(work, count, t, code):
+    """Insert t and ``code`` into the first ``count`` of ``when``, sorted, and of ``where``."""
     c = count
-    while c > 0 and nt.when[c - 1] > t:
-        nt.when[c], nt.where[c] = nt.when[c - 1], nt.where[c - 1]
+    while c > 0 and work.when[c - 1] > t:
+        work.when[c], work.where[c] = work.when[c - 1], work.where[c - 1]
         c -= 1
-    nt.when[c], nt.where[c] = t, code
+    work.when[c], work.where[c] = t, code
 
 
 @kernel(inner=True)
@@ -198,22 +164,22 @@ def zero_between(constant, rate, low, high):
 
 
 @kernel(inner=True)
-def line_search(w, node, s, n, nt):
-    """The t in [0, 1] at which the objective at β + td is least, with d = ``nt.d``.
+def line_search(w, node, s, n, work):
+    """The t in [0, 1] at which the objective at β + td is least, with d = ``work.d``.
 
     Half the slope of the objective is constant + rate·t between knots, where the penalty of
     a coordinate changes its form: in the direction of its step a coordinate passes −s/√w (quadratic
-    to linear), 0, and s/√w (linear to quadratic). ``nt.h`` has Qd.
+    to linear), 0, and s/√w (linear to quadratic). ``work.h`` has Qd.
 
     Returns: t, and the place of the active coefficient that t makes 0, or −1.
     """
-    state, beta, g = node.state, node.beta, node.g
-    constant, rate, knots, root_w = 0.0, 0.0, 0, nt.root_w
+    state, beta, g = node.state[0], node.beta[0], work.g
+    constant, rate, knots, root_w = 0.0, 0.0, 0, work.root_w
     for a in range(n):
-        i = nt.active[a]
-        d = nt.d[a]
+        i = work.active[a]
+        d = work.d[a]
         constant -= d * g[i]
-        rate += d * nt.h[i]
+        rate += d * work.h[i]
         if d == 0.0:
             continue
         if state[i] == IN:
@@ -233,18 +199,18 @@ def line_search(w, node, s, n, nt):
         for kind in range(3):
             t = (kink * (kind - 1.0) - x) / size
             if t < 1.0 and (t > 0.0 or (t == 0.0 and kind == 0)):
-                place_knot(nt, knots, t, 3 * a + kind)
+                place_knot(work, knots, t, 3 * a + kind)
                 knots += 1
     if not (constant < 0.0 and rate >= 0.0):
         return 0.0, -1  # rounding alone made d look like a direction of descent
     t = 0.0
     for e in range(knots):
-        last, t = t, nt.when[e]
+        last, t = t, work.when[e]
         if constant + rate * t >= 0.0:
             return zero_between(constant, rate, last, t), -1
-        a, kind = nt.where[e] // 3, nt.where[e] % 3
-        i, size = nt.active[a], abs(nt.d[a])
-        x = beta[i] if nt.d[a] > 0.0 else -beta[i]
+        a, kind = work.where[e] // 3, work.where[e] % 3
+        i, size = work.active[a], abs(work.d[a])
+        x = beta[i] if work.d[a] > 0.0 else -beta[i]
         if kind == 1:
             constant += 2.0 * s * root_w[i] * size
             if constant + rate * t >= 0.0:
@@ -261,31 +227,31 @@ def line_search(w, node, s, n, nt):
 
 
 @kernel(inner=True)
-def take_step(node, t, at, m, nt):
+def take_step(node, t, at, m, work):
     """Move β to β + td and update g; the coefficient in place ``at`` and tiny ones become 0.
 
     A coefficient is tiny where it is at most 1e-13 of its step: rounding has left none of its
     digits.
     """
-    state, beta, g = node.state, node.beta, node.g
+    state, beta, g = node.state[0], node.beta[0], work.g
     for a in range(m):
-        i = nt.active[a]
-        value = beta[i] + t * nt.d[a]
-        if a == at or (state[i] == FREE and abs(value) <= 1e-13 * abs(nt.d[a])):
+        i = work.active[a]
+        value = beta[i] + t * work.d[a]
+        if a == at or (state[i] == FREE and abs(value) <= 1e-13 * abs(work.d[a])):
             value = 0.0
         beta[i] = value
-    add(g, nt.h, -t, g.shape[0])
+    add(g, work.h, -t, g.shape[0])
 
 
 @kernel(inner=True)
-def fitting_multiplier(saturated, k, beta, n, nt):
+def fitting_multiplier(saturated, k, beta, n, work):
     """The s at which Σz = k for the system last solved; 0 where there is no such s.
 
     saturated: The number of quadratic free columns, which have z = 1.
     """
-    above, below = dot(nt.v, nt.move[0], n), k - saturated + dot(nt.v, nt.move[1], n)
+    above, below = dot(work.v, work.move[0], n), k - saturated + dot(work.v, work.move[1], n)
     for a in range(n):
-        above += nt.v[a] * beta[nt.active[a]]
+        above += work.v[a] * beta[work.active[a]]
     return above / below if above > 0.0 and below > 0.0 else 0.0
 
 
@@ -304,63 +270,64 @@ def next_multiplier(s, fitted, large, low, high):
     return max(fitted, 0.6 * s), low, high
 
 
-@kernel
-def newton(Q, terms, node, k, target, rounds, tolerance, nt):
-    """Solve the relaxation at a node, or go on until its bound reaches ``target``.
+@kernel(inner=True)
+def newton(work, terms, node, k):
+    """Solve the relaxation at a node, or go on until its bound reaches ``work.limits[0].target``.
 
     Ends after ``MOST_STEPS`` steps at the latest; the bound then holds and is weaker. On entry
     ``node.beta`` and ``node.lam`` are where to start, √λ = 0 to begin with few active columns, and
-    ``node.g`` is b − Qβ; all are overwritten, and so is ``node.top``.
+    ``work.g`` is b − Qβ; all are overwritten, and so is ``work.top``.
 
-    Q, terms: The relaxation in Gram form, of single columns without bounds.
+    work: A ``RelaxationWork`` in Gram form, of single columns without bounds. Its limits say how
+        many √λ are tried at most, and when Σz is near enough to ``k``.
+    node: ``Leaves`` of one node.
     k: Number of free columns still to choose.
-    rounds, tolerance: At most this many √λ are tried, until Σz deviates from ``k`` by at
-        most this share.
     Returns: The certified bound at β, and the number of steps; negative where more columns would
-        be active than ``nt`` holds.
+        be active than ``work`` factors.
     """
-    w, root_w, columns, count = terms.w, nt.root_w, nt.columns, list_allowed(node.state, nt.columns)
-    beta, g = node.beta, node.g
+    w, root_w, columns, stop = terms.w, work.root_w, work.columns, work.limits[0]
+    state, beta, g, target = node.state[0], node.beta[0], work.g, stop.target
+    count = list_allowed(state, columns)
     s, low, high = node.lam[0], 0.0, np.inf
     if not s > 0.0:  # far below the solution's √λ many columns would become active and leave again
         s = 1e-300
         for a in range(count):
             s = max(s, 0.6 * abs(g[columns[a]]) / root_w[columns[a]])
     done, full, steps, fitted, stalled, out_of_room = 0, False, 0, 0.0, False, False
-    bound = gram_bound(terms, node, columns, count, k)
+    bound = gram_bound(terms, node, work, count, k)
     while steps < MOST_STEPS and bound < target:
-        n, m = list_with_entering(node, s, count, nt)
+        n, m = list_with_entering(node, s, count, work)
         if m < 0:
             out_of_room = True
             break
         if m == 0 or (full and (m == n or stalled)):
             done += 1
-            measure(terms, columns, count, beta, nt.size)
-            size = relaxed_size(terms.units, node.state, columns, count, nt.size, s)
-            if done >= rounds or abs(size - k) <= tolerance * max(k, 1):
+            measure(terms, columns, count, beta, work.size)
+            size = relaxed_size(terms.units, state, columns, count, work.size, s)
+            if done >= stop.multipliers or abs(size - k) <= stop.share * max(k, 1):
                 break
             s, low, high = next_multiplier(s, fitted, size > k, low, high)
             full = stalled = False
             continue
         steps += 1
-        saturated = factor_active(Q, w, node, s, m, nt)
+        saturated = factor_active(terms, node, s, m, work)
         every = m
-        solve_leading(m, every, nt)
-        while not signs_fit(s, n, m, nt):
+        solve_leading(m, every, work)
+        while not signs_fit(s, n, m, work):
             m = n + 1 if m > n + 1 else n
-            solve_leading(m, every, nt)
-        fitted = fitting_multiplier(saturated, k, beta, m, nt)
+            solve_leading(m, every, work)
+        fitted = fitting_multiplier(saturated, k, beta, m, work)
         if steps == 1 and 0.5 * s < fitted < 2.0 * s:
             s = fitted  # with the parent's linear and quadratic columns, this s suits the node
-        newton_direction(Q, s, m, nt)
-        t, at = line_search(w, node, s, m, nt)
+        newton_direction(s, m, work)
+        t, at = line_search(w, node, s, m, work)
         full = t == 1.0
         if t == 0.0:
             full = stalled = True
             continue
-        take_step(node, t, at, m, nt)
-        bound = gram_bound(terms, node, columns, count, k)
+        take_step(node, t, at, m, work)
+        bound = gram_bound(terms, node, work, count, k)
     node.lam[0] = s
-    gram_gradient(Q, terms.b, beta, g)  # anew: rounding errors of updates have no bound
-    bound = gram_bound(terms, node, columns, count, k)
+    gram_gradient(work.form.Q, terms.b, beta, g)  # anew: rounding errors of updates have no bound
+    bound = gram_bound(terms, node, work, count, k)
     return bound, -1 - steps if out_of_room else steps

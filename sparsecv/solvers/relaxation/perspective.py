@@ -15,8 +15,7 @@ from ..core.threads import on_one_thread
 from ..kernels.linalg import Array
 from .dual_bound import BoundTerms, QuadraticForm
 from .gram import GramForm, residual_form, wants_gram
-from .newton import ACTIVE_COLUMNS
-from .relaxer import Relaxer
+from .relaxer import ACTIVE_COLUMNS, Relaxer
 
 
 @dataclass(frozen=True)
@@ -217,8 +216,7 @@ class _Search:
         """
         self.keep()
         if not self.finished and self.relaxer.form.X.shape[0] == 0:
-            # Newton steps try at most 40 values of √λ, until Σz deviates from τ by at most 1e-9 τ.
-            self.relaxer.newton(np.inf, 40, 1e-9)
+            self.relaxer.relaxed(np.inf, multipliers=40, share=1e-9)
             self.keep()
         for most_active in (ACTIVE_COLUMNS, 1000):
             for rounds in (12, 24, 48):
@@ -231,7 +229,8 @@ class _Search:
 
     def descend(self, rounds: int) -> None:
         """Coordinate descent of at most so many rounds."""
-        self.bound = max(self.bound, self.relaxer.descend(np.inf, self.gap, rounds))
+        bound = self.relaxer.relaxed(np.inf, rounds=rounds, gap=self.gap)
+        self.bound = max(self.bound, bound)
         self.keep()
 
     def on_active(self, most_active: int) -> bool:
@@ -253,9 +252,7 @@ class _Search:
             if not 0 < columns.size <= most_active or self.finished:
                 break
             part = now.on(columns)
-            # The bound has no target. Newton steps try at most 40 values of √λ, until Σz is τ
-            # up to 1e-9 τ.
-            part.newton(np.inf, 40, 1e-9, most_active)
+            part.relaxed(np.inf, multipliers=40, share=1e-9)
             now.beta[:], now.node.lam[:] = 0.0, part.root_lam
             now.beta[columns] = part.beta
             if not self.keep():
@@ -266,7 +263,7 @@ class _Search:
     def bound_by(self, form: tuple[QuadraticForm, BoundTerms]) -> None:
         """Compute the bound in residual form as well, at the best coefficients."""
         now = self.relaxer
-        rows = Relaxer(*form, now.node.state, now.to_choose)
+        rows = Relaxer(*form, now.node.state[0], now.to_choose)
         for beta in (self.dual, self.kept):
             rows.beta[:] = beta
             self.bound = max(self.bound, rows.bound())
@@ -362,7 +359,7 @@ def screen(problem: SparseRidgeProblem, beta: ArrayLike, upper: float) -> Screen
     # Strictly above ``upper``, as an optimum may have the objective ``upper``. The objective may be
     # off by less than 1e-10 of yᵀy by rounding.
     target = np.nextafter(upper + 1e-10 * problem.yy + lost, np.inf)
-    state, _ = relaxer.decided(bound, target)
+    state, _ = relaxer.decided(target)
     # The relaxation may have a larger γ than the problem, and data that products have rounded.
     proved = max(bound - lost, 0.0)
     return Screening(np.flatnonzero(state == IN), np.flatnonzero(state == OUT), proved)

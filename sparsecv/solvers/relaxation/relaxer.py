@@ -1,21 +1,125 @@
-"""The relaxation of one node, with the arrays that its compiled solvers improve."""
+"""The relaxation of one node: its arrays, and the compiled solver that improves its solution."""
 
 from __future__ import annotations
+
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.leaves import FREE, IN, OUT
+from ..core.leaves import FREE, IN, OUT, Leaves
 from ..core.problem import SparseRidgeProblem
-from ..kernels.linalg import Array
-from . import descent as kernels
-from .dual_bound import EXTRA, BoundTerms, Node, QuadraticForm, first_multiplier, fix_columns
+from ..kernels.by_reference import by_reference
+from ..kernels.compiled import kernel
+from ..kernels.linalg import Array, Ints, allocated, record
+from .descent import descend
+from .dual_bound import (
+    BoundTerms,
+    QuadraticForm,
+    first_multiplier,
+    fix_columns,
+    gram_arrays,
+    gram_gradient,
+)
 from .gram import GramForm, residual_form
-from .newton import ACTIVE_COLUMNS, MOST_STEPS, newton, newton_work
+from .newton import MOST_STEPS, newton
+
+# At most this many columns may be active in the Newton steps of a root or of a relaxation by
+# itself, unless a caller gives another number, as trees do (``driver.MAX_FACTORED_COLUMNS``); with
+# more, coordinate descent takes the place of Newton steps. A choice.
+ACTIVE_COLUMNS = 200
+
+LIMITS = np.dtype(
+    [
+        ("target", "f8"),  # the solution is improved until a bound reaches this objective
+        # Newton steps try at most this many √λ, until Σz of the free columns is off by at most this
+        # share of what it should be.
+        ("multipliers", "i8"),
+        ("share", "f8"),
+        ("rounds", "i8"),  # descent ends after this many bounds
+        ("gap", "f8"),  # it ends once value − bound is at most this share of the relaxation's value
+        # It ends where value < target and value − bound is at most this share of target − bound.
+        ("shortfall_share", "f8"),
+        # A free column is decided where a bound without its other decision is this objective or
+        # more; ∞: none is. 0: columns are excluded alone, and not included.
+        ("decide_from", "f8"),
+        ("including", "i8"),
+    ]
+)
+
+
+@by_reference()
+class RelaxationWork(NamedTuple):
+    """The quadratic part of relaxations on p columns, limits, and work space of the solvers.
+
+    At most n columns may be active in Newton steps; n is 0 in residual form, and where columns are
+    in groups or have bounds. *Columns* are units of columns in ``columns``, ``active`` and
+    ``size``.
+    """
+
+    form: QuadraticForm
+    limits: Any  # (1,) of ``LIMITS``
+    # The best certified bound; the least value; the √λ at which Σz of the last bound's coefficients
+    # is as large as allowed; the least bound that has decided a column.
+    best: Annotated[Array, "4"]
+    root_w: Array  # (p,) √w
+    g: Annotated[Array, "p"]  # b − Qβ
+    top: Annotated[Array, "tau+3"]  # what the last bound says of the largest worths
+    columns: Annotated[Ints, "p"]  # the columns that are not excluded come first
+    active: Annotated[Ints, "p"]  # the active columns come first
+    size: Annotated[Array, "p"]  # |β_i|√w_i, of units √(Σ w_jβ_j²)
+    scratch: Annotated[Array, "p"]  # values that are sorted
+    # What follows belongs to Newton steps.
+    when: Annotated[Array, "n+n+n"]  # the t at which the penalty of a coordinate changes at β + td
+    where: Annotated[Ints, "n+n+n"]  # 3·(place among the active columns) + (kind of change)
+    U: Annotated[Array, "n n+2"]  # upper Cholesky factor, and two right sides
+    inverse: Annotated[Array, "n"]  # one over the diagonal of the factor
+    v: Annotated[Array, "n"]  # the v of the system
+    move: Annotated[Array, "2 n"]  # solutions of both right sides: the step is move[0] − s·move[1]
+    d: Annotated[Array, "n"]  # the step of each active column
+    h: Annotated[Array, "p"]  # Qd
+
+
+def relaxation_work(
+    form: QuadraticForm, terms: BoundTerms, tau: int, most_active: int = ACTIVE_COLUMNS
+) -> RelaxationWork:
+    """Allocate the work space of nodes at which at most τ columns or units are to be chosen."""
+    p, plain = terms.b.size, form.X.shape[0] == 0 and terms.units.single
+    lengths = {"p": p, "tau": tau, "n": min(p, most_active) if plain else 0}
+    limits, root_w = record(LIMITS, decide_from=np.inf), np.sqrt(terms.w)
+    return allocated(RelaxationWork, lengths, form=form, limits=limits, root_w=root_w)
+
+
+@kernel
+def relax(work, terms, node, k):
+    """Improve the solution of a node's relaxation within ``work.limits``, and decide columns.
+
+    Newton steps come first, if the limits allow any. Where there were none, or more columns became
+    active than these may factor, coordinate descent follows. On entry ``node.beta`` and
+    ``node.lam`` are where to start, √λ = 0 to begin Newton steps with few active columns, and a
+    residual in ``work.form`` belongs to β. ``work.best``, ``work.g`` and ``work.top`` are written;
+    the last two belong to β.
+
+    work, node: A ``RelaxationWork``, and ``Leaves`` of one node.
+    k: Number of free columns still to choose.
+    """
+    stop, best, steps = work.limits[0], work.best, -1
+    best[0], best[3] = -np.inf, np.inf
+    if stop.multipliers > 0 and work.U.shape[0] > 0:
+        gram_gradient(work.form.Q, terms.b, node.beta[0], work.g)
+        for _ in range(10):  # calls of at most ``MOST_STEPS`` steps: a choice
+            best[0], steps = newton(work, terms, node, k)
+            if abs(steps) < MOST_STEPS:
+                break
+    if steps < 0 and stop.rounds > 0:
+        descend(work, terms, node, k)
+    if stop.decide_from < np.inf:
+        including = stop.including > 0
+        _, best[3] = fix_columns(terms, node, work, k, best[0], stop.decide_from, including)
 
 
 class Relaxer:
-    """A node with its relaxation, whose coefficients solvers overwrite.
+    """A node with its relaxation, whose coefficients :func:`relax` overwrites.
 
     The relaxation has an indicator z of every column or unit, between 0 and 1, and the sum of the z
     of those that are free is at most ``to_choose``; λ is the multiplier of that constraint.
@@ -23,6 +127,7 @@ class Relaxer:
     form, terms: The quadratic part, and the terms of the bound.
     state: (m,), free (0), included (1) and excluded (2) columns or units.
     to_choose: Number of free columns or units still to choose.
+    most_active: At most so many columns may be active in Newton steps.
     """
 
     def __init__(
@@ -31,23 +136,23 @@ class Relaxer:
         terms: BoundTerms,
         state: NDArray[np.int8],
         to_choose: int,
+        most_active: int = ACTIVE_COLUMNS,
     ) -> None:
         self.form, self.terms, self.to_choose = form, terms, to_choose
         self.columns = np.flatnonzero(state != OUT)
         # √λ is 0 until a solver has started.
-        beta, top = np.zeros(terms.b.size), np.zeros(to_choose + EXTRA)
-        self.node = Node(state=state, beta=beta, g=terms.b.copy(), lam=np.zeros(1), top=top)
-        self.sweeps = kernels.new_sweeps(form, beta.size, 0.0)
+        self.node = Leaves.one(state, np.zeros(terms.b.size), 0.0, -np.inf)
+        self.work = relaxation_work(form, terms, to_choose, most_active)
 
     @property
     def beta(self) -> Array:
         """The coefficients."""
-        return self.node.beta
+        return np.asarray(self.node.beta[0])
 
     @property
     def g(self) -> Array:
         """b − Qβ."""
-        return self.node.g
+        return self.work.g
 
     @property
     def root_lam(self) -> float:
@@ -76,7 +181,7 @@ class Relaxer:
         if gram is None:
             form, terms = residual_form(problem, columns, half)
         else:
-            form = kernels.gram_arrays(gram.quadratic(half))
+            form = gram_arrays(gram.quadratic(half))
             terms = gram.terms(problem.gamma / 2.0, half)
         state = np.zeros(columns.size, dtype=np.int8) if state is None else state
         to_choose = min(problem.tau - int((state == IN).sum()), int((state == FREE).sum()))
@@ -90,87 +195,63 @@ class Relaxer:
         self.evaluated()
 
     def evaluated(self) -> tuple[float, float, float]:
-        """Compute g, and in residual form y − Xβ, anew from β; write ``top`` for :meth:`decided`.
-
-        β and the √λ of the node stay as they are.
+        """Compute g, and in residual form y − Xβ, anew from β; β and √λ stay as they are.
 
         Returns: The certified dual bound at β, the √λ at which Σz is as large as allowed, and the
             relaxation's objective at β.
         """
-        _, X, y, r, _, _ = self.form
-        if X.shape[0] > 0:
-            r[:] = y - self.beta @ X
-        bound = self._relaxed(-np.inf, 0.0, 1, 0.0)
-        _, value, root_lam = self.sweeps.best.tolist()
+        self._run(self.node, -np.inf, rounds=1)
+        bound, value, root_lam, _ = self.work.best.tolist()
         return bound, root_lam, value
 
     def bound(self) -> float:
-        """The certified dual bound at β; writes ``top``, from which :meth:`decided` reads."""
+        """The certified dual bound at β."""
         return self.evaluated()[0]
 
-    def decided(
-        self, bound: float, target: float, including: bool = True
-    ) -> tuple[NDArray[np.int8], float]:
-        """Decide free columns on a copy of the states.
+    def decided(self, target: float, including: bool = True) -> tuple[NDArray[np.int8], float]:
+        """Decide free columns by the bound at β, on a copy of the states.
 
         A column is excluded if the bound with the column in the support reaches ``target`` and,
-        where ``including``, included if the bound without the column does. ``bound``, ``g`` and
-        ``top`` have to belong to the present β.
+        where ``including``, included if the bound without the column does.
 
         Returns: The new states (m,), and the least bound that decided a column; ∞ without one.
         """
         node = self.node._replace(state=self.node.state.copy())
-        _, least = fix_columns(self.terms, node, self.to_choose, bound, target, including)
-        return node.state, float(least)
+        self._run(node, -np.inf, rounds=1, decide_from=target, including=including)
+        return node.state[0], float(self.work.best[3])
 
-    def newton(
-        self, target: float, rounds: int, tolerance: float, most_active: int = ACTIVE_COLUMNS
-    ) -> tuple[float, bool]:
-        """Improve β, g and √λ by active-set Newton steps, and write ``top`` for :meth:`decided`.
+    def relaxed(self, target: float, **limits: float) -> float:
+        """Improve β, g and √λ by Newton steps, or by coordinate descent.
 
-        Q has to be in Gram form, of single columns without bounds, and g has to belong to β. At
-        most ``rounds`` values of √λ are tried, until Σz deviates from the number of columns still
-        to choose by at most the share ``tolerance``, or the bound reaches ``target``. One compiled
-        call ends after ``MOST_STEPS`` steps; at most ten calls follow one another.
+        Newton steps need the quadratic part in Gram form, and single columns without bounds.
 
-        Returns: The bound at β, and whether at most ``most_active`` columns were active throughout;
-            the compiled call says by a negative number of steps that they were not.
-        """
-        here = (self.form[0], self.terms, self.node, self.to_choose)
-        work = newton_work(self.terms.w, most_active)
-        for _ in range(10):
-            bound, steps = newton(*here, target, rounds, tolerance, work)
-            if abs(steps) < MOST_STEPS:
-                break
-        return float(bound), bool(steps >= 0)
-
-    def descend(
-        self, target: float, gap: float, rounds: int, shortfall_share: float = 0.0
-    ) -> float:
-        """Improve β and √λ by coordinate descent.
-
-        It ends where a bound reaches ``target``, where the relaxation's value is at most the share
-        ``gap`` above the bound, after ``rounds`` bounds, or where the value is below ``target`` and
-        above the bound by at most ``shortfall_share`` of what the bound lacks to the target.
-
+        target: The solvers end once a bound reaches this objective.
+        limits: Others of ``LIMITS``, by name; by default none of either solver's steps is taken.
         Returns: The best bound of this call, which may belong to an earlier β.
         """
-        if not self.root_lam > 0.0:
+        newton_first = "multipliers" in limits and self.work.U.size > 0
+        if not (self.root_lam > 0.0 or newton_first):
             b, w, k = self.terms.b, self.terms.w, max(self.to_choose, 1)
             if self.terms.units.single and self.to_choose > 0:
-                free = self.node.state == FREE
+                free = self.node.state[0] == FREE
                 b, w = b[free], w[free]
             self.node.lam[0] = first_multiplier(b, w, k)
-        return self._relaxed(target, gap, rounds, shortfall_share)
+        return self._run(self.node, target, **limits)
 
-    def _relaxed(self, *limits: float) -> float:
-        """The best bound of a descent within limits, which are those of ``descent.LIMITS``."""
-        self.sweeps.limits[0], self.sweeps.best[0] = limits, -np.inf
-        kernels.relax(self.sweeps, self.terms, self.node, self.to_choose)
-        return float(self.sweeps.best[0])
+    def _run(self, node: Leaves, target: float, **limits: float) -> float:
+        """Call :func:`relax` within limits; returns the best bound."""
+        _, X, y, residual, _, _ = self.form
+        if X.shape[0] > 0:
+            residual[:] = y - self.beta @ X
+        self.work.limits[0] = record(LIMITS, target=target, **{"decide_from": np.inf, **limits})[0]
+        relax(self.work, self.terms, node, self.to_choose)
+        return float(self.work.best[0])
 
     def on(self, columns: NDArray[np.intp]) -> Relaxer:
-        """The relaxation on some columns, in Gram form, with the other coefficients fixed at 0."""
+        """The relaxation on some columns, in Gram form, with the other coefficients fixed at 0.
+
+        All of these columns may be active in Newton steps.
+        """
         terms = self.terms
         terms = terms._replace(w=terms.w[columns], length=terms.length[columns], b=terms.b[columns])
         to_choose = min(self.to_choose, columns.size)
@@ -179,6 +260,7 @@ class Relaxer:
             block = X[columns] @ X[columns].T + e * np.eye(columns.size)
         else:
             block = Q[np.ix_(columns, columns)]
-        part = Relaxer(kernels.gram_arrays(block), terms, self.node.state[columns], to_choose)
+        state = self.node.state[0, columns]
+        part = Relaxer(gram_arrays(block), terms, state, to_choose, columns.size)
         part.start(self.beta[columns], self.root_lam)
         return part

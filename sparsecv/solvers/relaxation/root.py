@@ -160,8 +160,7 @@ def reduced_root(
             target = incumbent.objective * (1.0 - max(tol, TOLERANCE))
         if root.bound >= target or limits.reached(0) is not None:
             return incumbent, root, gram
-        bound = relaxer.bound()
-        state, least = relaxer.decided(bound, target, including=False)
+        state, least = relaxer.decided(target, including=False)
         root.screened_bound = min(root.screened_bound, least)
         remaining = np.flatnonzero(state != OUT)
         # A relaxation on a smaller matrix pays where a tenth of the columns has gone (a choice).
@@ -191,17 +190,10 @@ def relaxed_node(relaxer: Relaxer, target: float, least: float = 0.0) -> Leaves:
     least: A bound of the root that is known before.
     Returns: The root with the solution and the larger bound.
     """
-    solved = False
-    if relaxer.form.X.shape[0] == 0 and relaxer.terms.units.single:
-        # Newton steps try at most 20 values of √λ, until Σz deviates from τ by at most 1e-4 τ.
-        bound, solved = relaxer.newton(target, 20, 1e-4)
-        least = max(least, bound)
-    if not solved:  # no Gram matrix of single columns, or too many columns for Newton steps
-        # Descent takes at most 200 rounds. It ends once value − bound is at most 1e-5 of the
-        # value. Where the value is below the target, no bound reaches the target, and descent
-        # ends once value − bound is at most 0.03 (target − bound).
-        least = max(least, relaxer.descend(target, 1e-5, 200, 0.03))
-    return Leaves.one(relaxer.node.state, relaxer.beta, relaxer.root_lam, least)
+    bound = relaxer.relaxed(
+        target, multipliers=20, share=1e-4, rounds=200, gap=1e-5, shortfall_share=0.03
+    )
+    return relaxer.node._replace(bound=np.array([max(least, bound)]))
 
 
 def improve_incumbent(

@@ -98,15 +98,15 @@ FAULTS = (
     Fault(
         "nodes are pruned at 99 percent of the incumbent",
         "solvers/branching/driver.py",
-        "prune = bound >= now.upper * (1.0 - now.tolerance)",
-        "prune = bound >= now.upper * (0.99 - now.tolerance)",
+        "    if bound >= now.upper * (1.0 - now.tolerance):",
+        "    if bound >= now.upper * (0.99 - now.tolerance):",
         CHECKS + " " + TREES,
     ),
     Fault(
         "the child that includes the column is dropped",
         "solvers/branching/driver.py",
-        "    enqueue(st, open_nodes, ch.trial, raised, later)\n",
-        "    ch.trial.lam[0] = raised\n",
+        "    enqueue(st, open_nodes, row, raised, later)\n",
+        "    node.lam[0] = raised\n",
         TREES,
     ),
     Fault(
@@ -119,9 +119,9 @@ FAULTS = (
     ),
     Fault(
         "the child that excludes the column keeps it",
-        "solvers/branching/driver.py",
-        "    child.state[i] = value\n",
-        "    ch.state[at, i] = IN\n",
+        "solvers/branching/node.py",
+        "    node.state[0, i] = OUT\n",
+        "    node.state[0, i] = IN\n",
         TREES,
     ),
     Fault(

@@ -31,7 +31,7 @@ from experiments.common import ONE_THREAD, RESULTS, last_json, machine
 from experiments.instances import Instance, benchmark
 from sparsecv.solvers import SparseRidgeProblem, solve
 from sparsecv.solvers.supports.rounding import forward_order
-from sparsecv.solvers.supports.swaps import swapped
+from sparsecv.solvers.supports.sizes import after_swaps
 
 STORE = RESULTS / "solver_benchmark.csv"
 FIELDS = ["instance", "solver", "seconds", "proved", "objective", "lower_bound"]
@@ -61,7 +61,7 @@ def case_of(problem: SparseRidgeProblem, rows: tuple[np.ndarray, np.ndarray]) ->
     """The input of the solvers: data, an incumbent, λ of the penalised form, and a big-M."""
     X, y = rows
     G, b, ridge, p = problem.G, problem.b, problem.gamma / 2.0, problem.p
-    start = swapped(G, b, ridge, [forward_order(X, y, problem.tau, problem.gamma)])[0]
+    start = after_swaps(G, b, ridge, [forward_order(X, y, problem.tau, problem.gamma)])
     fit = problem.fit(start)
     coef = np.zeros(p)
     coef[start] = fit.coef

@@ -20,7 +20,7 @@ from sparsecv.solvers import SparseRidgeProblem, best_subsets, heuristic_support
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.kernels import linalg
 from sparsecv.solvers.kernels.compiled import InnerKernel
-from sparsecv.solvers.supports import members, path, swaps
+from sparsecv.solvers.supports import members, path, sizes, swaps
 from sparsecv.solvers.supports.path import SupportGrower
 from sparsecv.solvers.supports.rounding import forward_order
 
@@ -180,9 +180,11 @@ def test_gains_of_swaps_are_attained(seed: int) -> None:
     for start in itertools.islice(itertools.combinations(range(problem.p), k), 12):
         s = members.new_swaps(problem.G, problem.b, k)
         units = members.new_units(np.arange(problem.p + 1), np.zeros(problem.p))
-        units.of["member"][:k] = start
-        gain = swaps.swap_search(s, units, problem.gamma / 2.0, k, 50)
-        objective = problem.objective(np.sort(s.support))
+        known = sizes.new_sizes(s, units, k, 1)
+        known.goal[:k], known.now["entering"], known.now["swaps"] = start, k, 50
+        sizes.grow(known, problem.gamma / 2.0, problem.yy, 0)
+        gain = known.gains[k, 0]
+        objective = problem.objective(np.sort(known.supports[k, 0]))
         assert problem.yy - gain >= objective - 1e-6 * problem.yy - 1e-12
         assert problem.yy - gain <= objective + 1e-6 * problem.yy + 1e-12
 
@@ -236,14 +238,14 @@ def test_rounding_does_not_keep_exchanges_going(seed: int, monkeypatch: pytest.M
     asked = Constraints(groups=["a", "b", "b"], bounds=dict.fromkeys(range(3), (-0.1, 0.5)))
     problem = SparseRidgeProblem(X, y, gamma=3e-21, tau=1, constraints=asked)
     calls = 0
-    exchange = path.exchange
+    grow = path.grow
 
-    def counted(*given: Any) -> None:
+    def counted(*given: Any) -> bool:
         nonlocal calls
         calls += given[-1] == path.EXCHANGES
-        exchange(*given)
+        return grow(*given)
 
-    monkeypatch.setattr(path, "exchange", counted)
+    monkeypatch.setattr(path, "grow", counted)
     heuristic_support(problem)
     assert calls <= 2 * path.MAX_FAILED_EXCHANGES / path.EXCHANGES
 

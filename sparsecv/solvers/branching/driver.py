@@ -32,6 +32,7 @@ from .node import (
     clear_excluded,
     count_node,
     decide_all,
+    enter,
     enumerable,
     enumerate_node,
     exclude,
@@ -414,7 +415,7 @@ def branch(st, open_nodes, row):
 
 @kernel
 def explore(st, open_nodes, most_nodes):
-    """Search on until about ``most_nodes`` more nodes have been bounded.
+    """Enter a support if one waits, and search until about ``most_nodes`` more nodes are bounded.
 
     An open node is kept, and not branched on, if the search only relaxes nodes, and where columns
     are in groups or have bounds if it is one support. A closed node is kept if the search hands out
@@ -424,6 +425,9 @@ def explore(st, open_nodes, most_nodes):
     """
     now, counts = st.now[0], open_nodes.counts[0]
     first = now.nodes
+    if now.entering >= 0:
+        enter(st, now.entering)
+        now.entering = -1
     while counts.waiting > 0:
         if now.nodes - first >= most_nodes:
             return PAUSED

@@ -46,6 +46,8 @@ NOW = np.dtype(
         ("pruned", "f8"),  # least bound that pruned a node or decided a column
         ("tolerance", "f8"),  # relative gap at which a node is pruned
         ("ridge", "f8"),  # γ/2
+        # Swaps from the support ``found`` end after so many; −1: no support waits to be entered.
+        ("entering", "i8"),
         ("work", "f8"),  # supports that could have been enumerated in the time of all relaxations
         ("spent", "f8"),  # supports of large nodes that were enumerated
         # The current node has these numbers of columns that are included, that are free, and that

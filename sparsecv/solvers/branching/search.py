@@ -23,7 +23,6 @@ from ..relaxation.gram import TOLERANCE, GramForm
 from ..relaxation.relaxer import relaxation_work
 from ..supports.members import Swaps, new_units
 from ..supports.rounding import pad_support
-from ..supports.swaps import swap_search
 from . import driver, node
 
 # Bytes that the open nodes of one thread's tree may take; a table of that size is searched depth
@@ -271,12 +270,10 @@ class Tree:
             that the support lacks are added until it has τ, which never raises the objective.
         swaps: The search ends after at most this many swaps.
         """
-        st = self.st
-        tau, units = st.support.size, st.units.of["member"]
-        units[:tau] = pad_support(support, tau, self.gram.n_units)
-        gain = swap_search(st.swaps, st.units, self.problem.gamma / 2.0, tau, swaps)
-        if self.gram.yy - gain < self.now["upper"]:
-            self.now["upper"], st.support[:] = self.gram.yy - gain, units[:tau]
+        tau = self.problem.tau
+        self.st.found[:tau] = pad_support(support, tau, self.gram.n_units)
+        self.now["entering"] = swaps
+        driver.explore(self.st, self.open, 0)
         self._fit_afresh()
 
     @property
@@ -482,6 +479,7 @@ def new_state(
             node.NOW,
             tolerance=tolerance,
             ridge=ridge,
+            entering=-1,
             open_share=share,
             enumerates=not problem.constraints.bounded,
             **unknown,

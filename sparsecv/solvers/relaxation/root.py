@@ -20,7 +20,7 @@ from ..core.problem import SparseRidgeProblem
 from ..kernels.linalg import Array
 from ..supports.path import heuristic_support
 from ..supports.rounding import complete_support, forward_order, largest, pad_support
-from ..supports.swaps import swapped
+from ..supports.sizes import after_swaps
 from .diagonal import Fitted
 from .gram import TOLERANCE, GramForm, wants_gram
 from .relaxer import Relaxer
@@ -219,5 +219,4 @@ def improve_incumbent(
         for start in (incumbent.support, root.units[largest(size, problem.tau)])
     ]
     same = np.array_equal(np.sort(starts[0]), np.sort(starts[1]))
-    for support in swapped(G, b, ridge, starts[same:], kept):
-        incumbent.offer(columns[support])
+    incumbent.offer(columns[after_swaps(G, b, ridge, starts[same:], kept)])

@@ -22,15 +22,14 @@ from numpy.typing import NDArray
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem, checked_sizes
 from ..core.threads import on_one_thread
-from ..kernels.linalg import allocated
 from .members import new_swaps, new_units
 from .promising import LOOK_AHEAD, correlated_columns, principal_directions, promising_columns
 from .rounding import Support
-from .sizes import MAX_SWAPS, SAME_SHARE, Sizes, enter_goal, exchange, extend
+from .sizes import MAX_SWAPS, SAME_SHARE, grow, new_sizes
 
 # Each row (columns, work, width, rounds) is for windows of at most ``columns`` columns, and columns
-# times largest size at most ``work``. Of every size ``width`` supports are kept, and ``rounds``
-# rounds of :func:`exchange` follow. The numbers are choices. More effort made paths of 120 and
+# times largest size at most ``work``. Of every size ``width`` supports are kept, and members are
+# exchanged in ``rounds`` rounds. The numbers are choices. More effort made paths of 120 and
 # 200 columns twice as slow, for objectives that were .1 % lower.
 EFFORTS = ((100, 2e3, 3, 3), (np.inf, 3e4, 1, 1), (np.inf, np.inf, 2, 0))
 # Sizes are searched in windows, 1..16, 17..32, 33..64 and so on. So a size's support is the same
@@ -45,6 +44,9 @@ MAX_FAILED_EXCHANGES = 200
 MAX_EXCHANGES = 20_000
 # So many exchanges of one size, some microseconds each, are made between two looks at the clock.
 EXCHANGES = 20
+# Of every six passes over the sizes of a window five extend supports, up and down in turn, and the
+# last one exchanges members. The number is a choice.
+PASSES = 6
 
 
 @on_one_thread
@@ -98,7 +100,7 @@ class Window(NamedTuple):
     top : int
         The search goes on to this size, as a support may come from a larger one.
     width, rounds : int
-        How many supports of a size are kept, and how many rounds of :func:`exchange` follow.
+        How many supports of a size are kept, and how many passes exchange members.
     chunk : int
         How many sizes are worked on between two looks at the clock.
     """
@@ -147,20 +149,12 @@ class SupportGrower:
             bounds = rules.lower[columns], rules.upper[columns]
         elif rules.grouped:
             G, b, first = principal_directions(G, b, first)
-        m, widths = self.units.size, np.diff(first)
+        widths = np.diff(first)
         kept = rules.left.include[places]
         self.windows = windows(self.least, self.wanted[-1], most, self.since, widths, single)
         width = max((one.width for one in self.windows), default=1)
         current = new_swaps(G, b, int(np.sort(widths)[::-1][: most + 1].sum()))
-        self.sizes = allocated(
-            Sizes,
-            {"m": m, "most": most, "width": width},
-            kept=np.ones(1, dtype=np.int64),
-            supports=np.full((most + 1, width, most), -1, dtype=np.int64),
-            gains=np.full((most + 1, width), -np.inf),
-            units=new_units(first, kept, bounds, b),
-            current=current,
-        )
+        self.sizes = new_sizes(current, new_units(first, kept, bounds, b), most, width)
 
     def at(self, gamma: float, starts: Sequence[Support], limits: Limits) -> dict[int, Support]:
         """One support of each size at one γ, as a dictionary from size to increasing columns.
@@ -170,16 +164,18 @@ class SupportGrower:
             one by forward selection.
         """
         known, ridge = self.sizes, gamma / 2.0
-        known.gains[:], known.unused[:], known.size[:] = -np.inf, 0, 0
-        known.kept[0], known.units.of["allowed"][:-1] = 1, 1
+        known.gains[:], known.unused[:], known.units.of["allowed"][:-1] = -np.inf, 0, 1
         known.goal[: self.least] = np.flatnonzero(known.units.of["kept"])
-        enter_goal(known, ridge, self.least, 0)
+        self._set(kept=1, size=0, entering=self.least, swaps=0)
+        grow(known, ridge, self.yy, 0)
         for window in self.windows:
             self._search_window(window, ridge, starts, limits)
         last = self.wanted[-1]
         (missing,) = np.nonzero(known.gains[self.least : last + 1, 0] == -np.inf)
         if missing.size > 0:  # a limit was reached
-            extend(known, ridge, self.yy, self.least + int(missing[0]), last + 1, 1, 0)
+            low = self.least + int(missing[0]) - 1
+            self._set(low=low, top=last, passes=1, period=PASSES, step=0, swaps=0)
+            grow(known, ridge, self.yy, last)
         return dict(zip(self.wanted, self._columns_of(known.supports[self.wanted, 0]), strict=True))
 
     def search(self, gamma: float, size: int, starts: Sequence[Support], limits: Limits) -> Support:
@@ -188,14 +184,13 @@ class SupportGrower:
         starts, limits: Those of :meth:`at`.
         """
         self.at(gamma, starts, limits)
-        failed, number, ridge = 0, 1, gamma / 2.0
-        while failed < MAX_FAILED_EXCHANGES and number < MAX_EXCHANGES:
-            if limits.reached(0) is not None:
-                break
+        self._set(low=size - 1, top=size, passes=MAX_EXCHANGES, period=1, step=1)
+        failed, ended = 0, False
+        while not ended and failed < MAX_FAILED_EXCHANGES and limits.reached(0) is None:
             before = float(self.sizes.gains[size, 0])
-            exchange(self.sizes, ridge, np.inf, size, size + 1, number, EXCHANGES)
+            ended = grow(self.sizes, gamma / 2.0, np.inf, EXCHANGES)
             better = self.sizes.gains[size, 0] > before * (1.0 + SAME_SHARE)
-            failed, number = 0 if better else failed + EXCHANGES, number + EXCHANGES
+            failed = 0 if better else failed + EXCHANGES
         return self._columns_of(self.sizes.supports[[size], 0])[0]
 
     def improved(self, gamma: float, start: Support) -> Support:
@@ -216,8 +211,14 @@ class SupportGrower:
         if not (known and low < k <= high):
             return False
         self.sizes.goal[:k] = np.searchsorted(self.units, units)
-        enter_goal(self.sizes, ridge, k, swaps)
+        self._set(entering=k, swaps=swaps)
+        grow(self.sizes, ridge, self.yy, 0)
         return True
+
+    def _set(self, **values: int) -> None:
+        """Say which support :func:`grow` enters, and which passes it makes."""
+        for name, value in values.items():
+            self.sizes.now[name] = value
 
     def _columns_of(self, supports: NDArray[np.int64]) -> list[Support]:
         """The problem's columns, increasing, of units of the search, one support in each row."""
@@ -233,7 +234,9 @@ class SupportGrower:
     ) -> None:
         """Search a window; the windows of smaller sizes have been searched before."""
         known, low, top = self.sizes, window.low, window.top
-        known.kept[0], known.units.of["allowed"][:-1] = window.width, self.since <= top
+        known.units.of["allowed"][:-1] = self.since <= top
+        self._set(kept=window.width, low=low, top=top, period=PASSES, step=0)
+        self._set(passes=PASSES * (window.rounds + 1) - 1)
         # What windows before have found beyond their own sizes is forgotten.
         known.gains[low + 1 :], known.unused[low + 1 :] = -np.inf, 0
         known.unused[low] = 0
@@ -241,34 +244,10 @@ class SupportGrower:
         for start in starts:
             swaps = MAX_SWAPS if limits.reached(0) is None else 0
             self._enter(start, ridge, low, top, swaps)
-        self._extend(window, ridge, limits)
-        for number in range(window.rounds):
-            for first in range(max(low + 1, 2), top, window.chunk):
-                if limits.reached(0) is None:
-                    last = min(first + window.chunk, top)
-                    exchange(known, ridge, self.yy, first, last, number, 1)
-            self._extend(window, ridge, limits)
-
-    def _extend(self, window: Window, ridge: float, limits: Limits) -> None:
-        """Pass up and down a window while supports are left that gave none of the next size.
-
-        Passes down are two at most, each after a pass up, and one more pass up follows.
-        """
-        known, (low, _, top, _, _, chunk) = self.sizes, window
-        for number in range(2 * 2 + 1):
-            up = number % 2 == 0
-            if not (known.unused[low:top, :, 0].any() or known.unused[low + 2 :, :, 1].any()):
-                return
-            end = top + up  # Supports of ``low`` columns are known, and no pass down changes them.
-            for first in range(low + 1, end, chunk):
-                if limits.reached(0) is not None:
-                    return
-                last = min(first + chunk, end)
-                if up:
-                    extend(known, ridge, self.yy, first, last, 1, MAX_SWAPS)
-                else:
-                    first, last = top + low - first, top + low - last
-                    extend(known, ridge, self.yy, first, last, -1, MAX_SWAPS)
+        self._set(swaps=MAX_SWAPS)
+        ended = False
+        while not ended and limits.reached(0) is None:
+            ended = grow(known, ridge, self.yy, window.chunk)
 
 
 def windows(

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
+from collections.abc import Sequence
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.by_reference import by_reference
 from ..kernels.compiled import kernel
-from ..kernels.linalg import Array, Ints, column_worth
-from .members import Swaps, Units, attained_gain, join, leave, moved_products, recompute, settle
+from ..kernels.linalg import Array, Ints, allocated, column_worth, record
+from .members import (
+    Swaps,
+    Units,
+    attained_gain,
+    join,
+    leave,
+    moved_products,
+    new_swaps,
+    new_units,
+    recompute,
+    settle,
+)
 from .swaps import factor_units, swap_from, wide_gain, without
 
 # Two supports of a size whose gains differ by at most this share of the gain count as one support.
@@ -23,6 +35,23 @@ MAX_OBJECTIVE_RATIO = 1.2
 # Swaps from one support end after this many exchanges of one member.
 MAX_SWAPS = 100
 
+GROWTH = np.dtype(
+    [
+        ("kept", "i8"),  # how many supports of a size are kept, at most ``width``
+        ("size", "i8"),  # number of units of the current support
+        ("entering", "i8"),  # units of ``goal``, where that is a support to enter; −1: it is none
+        ("swaps", "i8"),  # swaps from one support end after so many
+        # So many passes over the sizes low + 1 … top are made. Of every ``period`` passes the last
+        # one exchanges members; the others extend supports upwards and downwards in turn, upwards
+        # first.
+        ("low", "i8"),
+        ("top", "i8"),
+        ("passes", "i8"),
+        ("period", "i8"),
+        ("step", "i8"),  # sizes that all passes have come to so far, together
+    ]
+)
+
 
 @by_reference()
 class Sizes(NamedTuple):
@@ -33,7 +62,7 @@ class Sizes(NamedTuple):
     for the next smaller size.
     """
 
-    kept: Annotated[Ints, "1"]  # how many supports of a size are kept, at most ``width``
+    now: Any  # (1,) of GROWTH
     supports: Ints  # (most + 1, width, most) by size and rank, ended by −1
     gains: Annotated[Array, "most+1 width"]  # gains of the supports, −∞ where there is none
     next_gain: Annotated[Array, "most+1 width 2"]  # with the next unit added, or removed
@@ -42,15 +71,47 @@ class Sizes(NamedTuple):
     # size's
     goal: Annotated[Ints, "most+1"]  # a support that the current support is to become
     mark: Annotated[NDArray[np.int8], "m"]  # marks of units, all 0 between two calls
-    size: Annotated[Ints, "1"]  # number of units of the current support
     units: Units  # all units, and those of the current support
     current: Swaps  # the current support with its arrays
+
+
+def new_sizes(current: Swaps, units: Units, most: int, width: int) -> Sizes:
+    """Allocate room for ``width`` supports of every size up to ``most``, without any support."""
+    return allocated(
+        Sizes,
+        {"m": units.of.size - 1, "most": most, "width": width},
+        now=record(GROWTH, kept=1, entering=-1),
+        supports=np.full((most + 1, width, most), -1, dtype=np.int64),
+        gains=np.full((most + 1, width), -np.inf),
+        units=units,
+        current=current,
+    )
+
+
+def after_swaps(
+    G: Array,
+    b: Array,
+    ridge: float,
+    starts: Sequence[NDArray[np.intp]],
+    kept: NDArray[np.bool_] | bool = False,
+) -> NDArray[np.intp]:
+    """The best support, increasing, after single swaps from each start until no swap helps.
+
+    G, b: XᵀX (p, p) and Xᵀy (p,). ridge: γ/2.
+    starts: Supports of one size. kept: (p,), columns that stay in a support.
+    """
+    size, units = starts[0].size, new_units(np.arange(b.size + 1), kept)
+    known = new_sizes(new_swaps(G, b, size), units, size, 1)
+    for start in starts:
+        known.goal[:size], known.now["entering"], known.now["swaps"] = start, size, 2 * MAX_SWAPS
+        grow(known, ridge, np.inf, 0)
+    return np.sort(known.supports[size, 0]).astype(np.intp)
 
 
 @kernel(inner=True)
 def move_to(s, ridge, k):
     """Make ``goal[:k]`` the current support, by few updates or anew; returns the support's gain."""
-    n, current, units, mark, goal = s.size[0], s.current, s.units, s.mark, s.goal
+    n, current, units, mark, goal = s.now[0].size, s.current, s.units, s.mark, s.goal
     columns = 0
     for a in range(k):
         mark[goal[a]] = 1
@@ -59,7 +120,7 @@ def move_to(s, ridge, k):
     for a in range(n):
         u = units.of[a].member
         updates += (1 - 2 * mark[u]) * (units.of[u + 1].first - units.of[u].first)
-    s.size[0] = k
+    s.now[0].size = k
     # More updates cost more than to compute all anew. A column that is held at a bound other than 0
     # changes b. Rounding errors of b would stay, because ``attained_gain`` corrects β and c alone;
     # so all is computed anew where b is not as it was given.
@@ -140,7 +201,7 @@ def improve_and_keep(s, ridge, k, gain, most):
 
     gain: That of the current support, which has k units.
     """
-    gains, width = s.gains, s.kept[0]
+    gains, width = s.gains, s.now[0].kept
     gain = swap_from(s.current, s.units, ridge, k, most, gain)
     gain = gain if gain >= 0.0 else 0.0  # NaN becomes 0 as well
     rank = width
@@ -166,12 +227,6 @@ def improve_and_keep(s, ridge, k, gain, most):
     s.unused[k, rank, 1] = k > 1 and s.next_unit[k, rank, 1] >= 0
 
 
-@kernel
-def enter_goal(s, ridge, k, most):
-    """Improve ``goal[:k]`` by at most ``most`` swaps, and keep a result among the best."""
-    improve_and_keep(s, ridge, k, move_to(s, ridge, k), most)
-
-
 @kernel(inner=True)
 def promising(s, yy, k, gain):
     """Whether a support of size k with this gain is new, and its objective near enough the best.
@@ -180,39 +235,36 @@ def promising(s, yy, k, gain):
     """
     if s.gains[k, 0] == -np.inf:
         return True
-    for rank in range(s.kept[0]):
+    for rank in range(s.now[0].kept):
         if abs(gain - s.gains[k, rank]) <= SAME_SHARE * gain:
             return False
     return yy - gain <= MAX_OBJECTIVE_RATIO * (yy - s.gains[k, 0])
 
 
-@kernel
-def extend(s, ridge, yy, first, last, way, swaps):
-    """Make supports of the sizes range(first, last, way) from those of the size before.
+@kernel(inner=True)
+def extend(s, ridge, yy, k, way):
+    """Make supports of k units from those of the size before.
 
     Each support whose ``unused`` is 1 gives one support, unless that is not worth its swaps (see
     :func:`promising`), and is then used.
 
     way: 1 to add the unit that raises a support's gain most; −1 to remove the unit whose
         removal lowers the gain least.
-    swaps: At most so many swaps improve each support.
     """
-    to = (1 - way) // 2  # 0 for the next larger size, and 1 for the next smaller one
-    for k in range(first, last, way):
-        before = k - way
-        for rank in range(s.kept[0]):
-            if s.unused[before, rank, to] == 0:
-                continue
-            s.unused[before, rank, to] = 0
-            if promising(s, yy, k, s.next_gain[before, rank, to]):
-                m, unit = 0, s.next_unit[before, rank, to]
-                for a in range(before):
-                    if s.supports[before, rank, a] != unit:
-                        s.goal[m] = s.supports[before, rank, a]
-                        m += 1
-                if way > 0:
-                    s.goal[m] = unit
-                improve_and_keep(s, ridge, k, move_to(s, ridge, k), swaps)
+    to, before = (1 - way) // 2, k - way  # 0 for the next larger size, 1 for the next smaller one
+    for rank in range(s.now[0].kept):
+        if s.unused[before, rank, to] == 0:
+            continue
+        s.unused[before, rank, to] = 0
+        if promising(s, yy, k, s.next_gain[before, rank, to]):
+            m, unit = 0, s.next_unit[before, rank, to]
+            for a in range(before):
+                if s.supports[before, rank, a] != unit:
+                    s.goal[m] = s.supports[before, rank, a]
+                    m += 1
+            if way > 0:
+                s.goal[m] = unit
+            improve_and_keep(s, ridge, k, move_to(s, ridge, k), s.now[0].swaps)
 
 
 @kernel(inner=True)
@@ -222,57 +274,76 @@ def may_leave(units, a):
     return units.of[u].allowed == 1 and units.of[u].kept == 0
 
 
-@kernel
-def exchange(s, ridge, yy, first, last, number, rounds):
-    """Exchange members of supports of sizes whose objective is above the mean of the neighbours'.
-
-    yy: yᵀy, or infinity where every size counts, whatever its objective.
-    first, last: The sizes are first..last − 1, and every one has a support on entry.
-    number: That of the first of the rounds, which decides which members of which support leave.
-    """
-    for e in range(rounds):
-        exchange_once(s, ridge, yy, first, last, number + e)
-
-
 @kernel(inner=True)
-def exchange_once(s, ridge, yy, first, last, number):
-    """One round of :func:`exchange`.
+def exchange(s, ridge, yy, k, number):
+    """Exchange members of a support of k units, if its objective is above the mean of both sizes'.
 
     The members that leave may not come back until swaps of the other columns have ended. ``goal``
     is work space: it takes the support, and then the members that have left.
+
+    yy: yᵀy, or infinity where members are exchanged whatever the objective. Otherwise the sizes
+        next to k have supports as well.
+    number: Decides which members of which support leave.
     """
-    current, units, width = s.current, s.units, s.kept[0]
-    for k in range(first, last):
-        if yy < np.inf:
-            middle = yy - 0.5 * (s.gains[k - 1, 0] + s.gains[k + 1, 0])
-            if not yy - s.gains[k, 0] > 1.001 * middle:
-                continue
-        rank = number % (width + 1) - 1  # every other exchange or so is of the best support
-        if rank < 0 or s.gains[k, rank] == -np.inf:
-            rank = 0
-        for a in range(k):
-            s.goal[a] = s.supports[k, rank, a]
-        move_to(s, ridge, k)
-        outside, inside, seed = -k, 0, number
-        for u in range(s.mark.shape[0]):
-            outside += units.of[u].allowed
-        for a in range(k):
-            inside += may_leave(units, a)
-        # Of the units outside at least one is left to join for every member that leaves.
-        leaving = min(1 + number % max(1, k // 2), outside, inside)
-        for e in range(leaving):
-            for _ in range(3):  # numbers that look random, by a linear congruence
-                seed = (seed * 1103515245 + 12345) % 2147483648
-            a = (seed // 1024) % k
-            while not may_leave(units, a):
-                a = (a + 1) % k
-            s.goal[e] = units.of[a].member
-            units.of[s.goal[e]].allowed = 0
-            leave(current, units, k, a)
-            which, _ = most_helpful(s, ridge, k - 1)
-            join(current, units, ridge, k, which)
-        gain = attained_gain(current, units, ridge, k, -np.inf)
-        gain = swap_from(current, units, ridge, k, MAX_SWAPS, gain)
-        for e in range(leaving):
-            units.of[s.goal[e]].allowed = 1
-        improve_and_keep(s, ridge, k, gain, MAX_SWAPS)
+    current, units, width = s.current, s.units, s.now[0].kept
+    if yy < np.inf:
+        middle = yy - 0.5 * (s.gains[k - 1, 0] + s.gains[k + 1, 0])
+        if not yy - s.gains[k, 0] > 1.001 * middle:
+            return
+    rank = number % (width + 1) - 1  # every other exchange or so is of the best support
+    if rank < 0 or s.gains[k, rank] == -np.inf:
+        rank = 0
+    for a in range(k):
+        s.goal[a] = s.supports[k, rank, a]
+    move_to(s, ridge, k)
+    outside, inside, seed = -k, 0, number
+    for u in range(s.mark.shape[0]):
+        outside += units.of[u].allowed
+    for a in range(k):
+        inside += may_leave(units, a)
+    # Of the units outside at least one is left to join for every member that leaves.
+    leaving = min(1 + number % max(1, k // 2), outside, inside)
+    for e in range(leaving):
+        for _ in range(3):  # numbers that look random, by a linear congruence
+            seed = (seed * 1103515245 + 12345) % 2147483648
+        a = (seed // 1024) % k
+        while not may_leave(units, a):
+            a = (a + 1) % k
+        s.goal[e] = units.of[a].member
+        units.of[s.goal[e]].allowed = 0
+        leave(current, units, k, a)
+        which, _ = most_helpful(s, ridge, k - 1)
+        join(current, units, ridge, k, which)
+    gain = attained_gain(current, units, ridge, k, -np.inf)
+    gain = swap_from(current, units, ridge, k, MAX_SWAPS, gain)
+    for e in range(leaving):
+        units.of[s.goal[e]].allowed = 1
+    improve_and_keep(s, ridge, k, gain, MAX_SWAPS)
+
+
+@kernel
+def grow(s, ridge, yy, steps):
+    """Enter a support if one waits, and go on with the passes over sizes that ``s.now`` names.
+
+    yy: yᵀy, or infinity where members of every size are exchanged, whatever its objective.
+    steps: The kernel returns after so many sizes of passes.
+    Returns: Whether all passes have ended.
+    """
+    now = s.now[0]
+    k, sizes, period = now.entering, now.top - now.low, now.period
+    if k >= 0:
+        now.entering = -1
+        improve_and_keep(s, ridge, k, move_to(s, ridge, k), now.swaps)
+    last = sizes * now.passes
+    for _ in range(min(steps, last - now.step)):
+        number, place = now.step // sizes + 1, now.step % sizes
+        now.step += 1
+        k = now.low + 1 + place
+        if number % period == 0:
+            if yy == np.inf or (1 < k < now.top):
+                exchange(s, ridge, yy, k, number // period - 1)
+        elif number % period % 2 == 1:
+            extend(s, ridge, yy, k, 1)
+        elif place > 0:  # No pass down changes the largest size.
+            extend(s, ridge, yy, now.top - place, -1)
+    return now.step >= last

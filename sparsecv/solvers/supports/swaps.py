@@ -8,48 +8,15 @@ guess, as it passes over the bounds of other columns.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
-from numpy.typing import NDArray
 
 from ..kernels.compiled import kernel
-from ..kernels.linalg import Array, add, column_worth, dot, factor_row
-from .members import (
-    attained_gain,
-    invert_on,
-    join,
-    leave,
-    load_members,
-    new_swaps,
-    new_units,
-    recompute,
-)
+from ..kernels.linalg import add, column_worth, dot, factor_row
+from .members import attained_gain, invert_on, join, leave, load_members, recompute
 
 # Within bounds swaps from one support end after this many swaps in a row that did not keep what
 # they promised. The number is a choice.
 MAX_BROKEN_PROMISES = 4
-
-
-def swapped(
-    G: Array,
-    b: Array,
-    ridge: float,
-    starts: Sequence[NDArray[np.intp]],
-    kept: NDArray[np.bool_] | bool = False,
-) -> list[NDArray[np.intp]]:
-    """Supports after single swaps until no swap helps, or 200 swaps; each increasing.
-
-    G, b: XᵀX (p, p) and Xᵀy (p,). ridge: γ/2.
-    starts: Supports of one size. kept: (p,), columns that stay in a support.
-    """
-    size, units, found = starts[0].size, new_units(np.arange(b.size + 1), kept), []
-    s = new_swaps(G, b, size)
-    for start in starts:
-        units.of["member"][:size] = start
-        swap_search(s, units, ridge, size, 200)
-        found.append(np.sort(s.support).astype(np.intp))
-    return found
 
 
 @kernel(inner=True)
@@ -281,7 +248,7 @@ def swap_from(s, units, ridge, k, most, gain):
     return gain
 
 
-@kernel
+@kernel(inner=True)
 def swap_search(s, units, ridge, k, most):
     """Make the best swap of one of the k members, over and over; returns the support's gain.
 

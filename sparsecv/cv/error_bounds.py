@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..solvers.kernels.compiled import kernel
 from ..solvers.kernels.envelope import Fits, ridge_objective
-from ..solvers.kernels.linalg import EPS
+from ..solvers.kernels.linalg import EPS, least_of_parabola
 
 # Sums of floating-point numbers are taken to be off by at most this share of the sum of their
 # absolute values. A sum of m terms is off by at most m times 1.1e-16, so that this serves sums of
@@ -219,12 +219,3 @@ def bound_cell(cell, data, work, out):
     out[0] = (fixed + max(total[3], parabola - total[4])) * (1.0 - share)
     out[1] = (upper + total[5]) * (1.0 + share)
     out[2], out[3], out[4] = several, nearest, total[4]
-
-
-@kernel(inner=True)
-def least_of_parabola(a, b, c, low, high):
-    """The least a + bx + cx² for low ≤ x ≤ high."""
-    least = min(a + b * low + c * low * low, a + b * high + c * high * high)
-    if c > 0.0 and low < -b / (2.0 * c) < high:
-        least = min(least, a - b * b / (4.0 * c))
-    return least

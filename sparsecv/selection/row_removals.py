@@ -22,8 +22,9 @@ from ..solvers.core.limits import Limits
 from ..solvers.core.plan import holds_tree
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status, nothing_left
+from ..solvers.core.subset_fit import independent_columns
 from ..solvers.core.threads import on_one_thread
-from ..solvers.kernels.fits import LEAST_SINGULAR_VALUE_OF_QUICK_FITS, independent
+from ..solvers.kernels.fits import LEAST_SINGULAR_VALUE_OF_QUICK_FITS
 from ..solvers.leaps.all_sizes import CERTAIN_SHARE, n_best_subsets
 from ..solvers.leaps.deleted_rows import LEAST_ONE_MINUS_LEVERAGE
 from .row_influence import Influence, Lighter, lead_of, row_influence, scale_ratios
@@ -252,7 +253,7 @@ class Removal(NamedTuple):
         """
         _, targets, factor, _ = self.deleted
         R, s = problem.factor(columns, problem.given_gamma), columns.size
-        if not independent(R, s, LEAST_SINGULAR_VALUE_OF_QUICK_FITS):
+        if not independent_columns(R[:s, :s], LEAST_SINGULAR_VALUE_OF_QUICK_FITS):
             R = np.full_like(R, np.nan)
         # A deleted row is its own row times a factor, which stands for the mean that it moves.
         across = sla.solve_triangular(R[:s, :s], rows[:, columns].T, trans=1, check_finite=False).T

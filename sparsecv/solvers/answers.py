@@ -26,6 +26,7 @@ from .core.plan import (
     ways,
 )
 from .core.problem import SparseRidgeProblem, checked_sizes
+from .core.quick_fits import fit_supports
 from .core.result import Answer, Status, worst
 from .core.threads import cached
 from .kernels.linalg import Array
@@ -38,7 +39,7 @@ from .leaps.all_sizes import (
 )
 from .leaps.gamma_trees import GammaTrees, Listed
 from .relaxation.perspective import Relaxation, perspective_relaxation
-from .ridge_fits import SupportPath, fit_supports
+from .ridge_fits import SupportPath
 from .supports.path import SupportGrower
 from .supports.rounding import Support, largest, stacked
 

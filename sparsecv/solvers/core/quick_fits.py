@@ -34,6 +34,28 @@ class FitTable(NamedTuple):
     supports: NDArray[np.int64]
 
 
+def fit_supports(
+    problem: SparseRidgeProblem, gammas: Array, supports: NDArray[np.int64]
+) -> tuple[Array, Array]:
+    """Ridge fits on given supports at every γ.
+
+    problem: Its γ and τ are not used.
+    gammas, shape (γ,).
+    supports, shape (γ, τ, most): Increasing columns, ended by −1.
+    Returns coef, shape (γ, τ, most): In the order of the supports, 0 beyond them.
+    Returns objective, shape (γ, τ).
+    """
+    coef, objective = np.zeros(supports.shape), np.full(supports.shape[:2], np.nan)
+    quick_fits(problem, gammas, supports, coef, objective)
+    for g in np.flatnonzero(np.isnan(objective).any(axis=1)).tolist():
+        at = problem.replace(gamma=float(gammas[g]))
+        for t in np.flatnonzero(np.isnan(objective[g])).tolist():
+            row = supports[g, t]
+            fit = at.fit(row[row >= 0])
+            coef[g, t, : fit.coef.size], objective[g, t] = fit.coef, fit.objective
+    return coef, objective
+
+
 def quick_fits(
     problem: SparseRidgeProblem,
     gammas: Array,

@@ -9,7 +9,6 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
 
-from ..kernels.fits import independent
 from .bounded_fit import fits_inside, new_bounded_fit
 from .rows import DEPENDENT_SHARE, Array, Index, Rows, triangle_of
 
@@ -63,7 +62,7 @@ def ridge_fit(
     s, share = columns.size, data.dependent_share if ridge == 0.0 else DEPENDENT_SHARE
     R = augmented_triangle(data, columns, ridge)
     # The largest singular value is at most √s, so that s·share is at least the share of it.
-    dependent = not independent(R, s, s * share)
+    dependent = not independent_columns(R[:s, :s], s * share)
     if dependent:
         fit = least_norm_fit(R[:, :s], R[:, s], share)
     else:
@@ -319,6 +318,15 @@ def shortest_within(coef: Array, rank: Rank, low: Array, high: Array) -> Array:
             break
         fixed[leaves.min()] = False
     return coef
+
+
+def independent_columns(R: Array, least_value: float) -> bool:
+    """Whether no singular value of a triangle, its columns at length 1, is below ``least_value``.
+
+    The sum of the inflation factors is the square of ‖R⁻¹‖, columns at length 1, in the Frobenius
+    norm, and one over that norm bounds every singular value from below. So False says nothing.
+    """
+    return R.size == 0 or bool(inflation_factors(R).sum() * least_value**2 <= 1.0)
 
 
 def inflation_factors(R: Array) -> Array:

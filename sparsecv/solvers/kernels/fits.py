@@ -90,7 +90,7 @@ def ridge_triangle(R, columns_of, columns, m, ridge, triangular, work, least_val
     return fine and (ridge >= least_value**2 * (total + ridge) or independent(R, m, least_value))
 
 
-@kernel
+@kernel(inner=True)
 def independent(R, m, least_value):
     """Whether the first m columns of R, brought to length 1, are surely far from dependent.
 

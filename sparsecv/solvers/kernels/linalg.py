@@ -33,12 +33,17 @@ def from_mask(words: Mask) -> NDArray[np.intp]:
     return np.flatnonzero(bits).astype(np.intp)
 
 
-def mask_columns(masks: Mask, width: int) -> NDArray[np.intp]:
-    """The columns of masks (m, words), increasing, shape (m, width), ended by −1."""
+def mask_rows(masks: Mask, width: int) -> NDArray[np.bool_]:
+    """Masks (m, words) as rows that mark columns, shape (m, width)."""
     bits = np.unpackbits(masks.view(np.uint8), axis=1, bitorder="little")
-    columns = np.full((len(masks), width), -1)
-    columns[np.arange(width) < bits.sum(axis=1, dtype=np.intp)[:, None]] = np.nonzero(bits)[1]
-    return columns
+    return np.asarray(bits[:, :width], dtype=bool)
+
+
+def placed(holds: NDArray[np.bool_], most: int) -> NDArray[np.int64]:
+    """The places that are True in every row of ``holds``, increasing, ended by −1."""
+    rows = np.full((holds.shape[0], most), -1)
+    rows[np.arange(most) < holds.sum(axis=1)[:, None]] = np.nonzero(holds)[1]
+    return rows
 
 
 def record(dtype: np.dtype[Any], size: int = 1, /, **values: Any) -> Any:
@@ -228,6 +233,15 @@ def member_columns(mask, level, free, u, columns):
             position += 1
     for a in range(u):
         columns[position + a] = free[level, a]
+
+
+@kernel(inner=True)
+def least_of_parabola(a, b, c, low, high):
+    """The least a + bx + cx² for low ≤ x ≤ high, which are finite."""
+    least = min(a + b * low + c * low * low, a + b * high + c * high * high)
+    if c > 0.0 and low < -b / (2.0 * c) < high:
+        least = min(least, a - b * b / (4.0 * c))
+    return least
 
 
 @kernel(inner=True)

@@ -13,7 +13,7 @@ from ..core.leaves import Leaves
 from ..core.limits import Limits
 from ..core.plan import holds_tree
 from ..core.problem import SparseRidgeProblem, checked_sizes, checked_support
-from ..core.quick_fits import quick_fits
+from ..core.quick_fits import fit_supports
 from ..core.result import Answer, Status, Work, nothing_left
 from ..core.subset_fit import SubsetFit, inflation_factors
 from ..core.threads import cached, on_one_thread
@@ -214,14 +214,9 @@ def n_best_subsets(
 
 
 def support_objectives(problem: SparseRidgeProblem, supports: Sequence[NDArray[np.intp]]) -> Array:
-    """The objectives of some supports, by compiled fits where these are precise enough."""
+    """The objectives of some supports at the γ that the user named."""
     rows = stacked(supports, max([1, *(s.size for s in supports)]))
-    objective = np.full((1, len(supports)), np.nan)
-    if problem.gamma == problem.given_gamma:
-        coef = np.zeros((1, *rows.shape))
-        quick_fits(problem, np.array([problem.gamma]), rows[None], coef, objective)
-    for i in np.flatnonzero(np.isnan(objective[0])).tolist():
-        objective[0, i] = problem.objective(supports[i])
+    _, objective = fit_supports(problem, np.array([problem.given_gamma]), rows[None])
     return np.asarray(objective[0])
 
 

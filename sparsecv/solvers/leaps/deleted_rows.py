@@ -15,8 +15,9 @@ from ..core.plan import holds_tree
 from ..core.problem import SparseRidgeProblem, checked_sizes, checked_support
 from ..core.result import Status, Work
 from ..core.rows import DEPENDENT_SHARE, MAX_COLUMNS
+from ..core.subset_fit import independent_columns
 from ..core.threads import on_one_thread
-from ..kernels.fits import LEAST_SINGULAR_VALUE_OF_QUICK_FITS, independent
+from ..kernels.fits import LEAST_SINGULAR_VALUE_OF_QUICK_FITS
 from ..kernels.linalg import EPS, Array, from_mask
 from .all_sizes import (
     CERTAIN_SHARE,
@@ -279,7 +280,7 @@ def deleted_fits(
     """
     s = support.size
     R = problem.factor(support, problem.given_gamma)
-    surely_independent = independent(R, s, LEAST_SINGULAR_VALUE_OF_QUICK_FITS)
+    surely_independent = independent_columns(R[:s, :s], LEAST_SINGULAR_VALUE_OF_QUICK_FITS)
     if not surely_independent:
         spanning = spanning_columns(problem, support)
         if spanning.size < s:

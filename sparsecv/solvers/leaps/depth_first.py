@@ -68,7 +68,7 @@ def begin(tree):
         tree.free[0, a] = a
         tree.mask[0, a >> 6] |= np.uint64(1) << np.uint64(a & 63)
     factorise(tree, 0)
-    inflation, total, now.reach, shrunk, now.dependent = 0.0, 0.0, 1.0, 0.0, 0.0
+    inflation, now.inflation, now.reach, shrunk, now.dependent = 0.0, 0.0, 1.0, 0.0, 0.0
     ridge = now.least_pivot**2
     for a in range(p):
         shrunk += ridge * tree.A[0, a, a] / p
@@ -81,7 +81,7 @@ def begin(tree):
         if not (tree.wide or tree.bounded) and tree.A[0, a, a] >= tree.dependent_from[a]:
             now.dependent = now.full + dot(tree.columns_of[p], tree.columns_of[p], p)
         inflation = max(inflation, factor)
-        total += factor
+        now.inflation += factor
         # Within bounds on coefficients a fit explains at most ‖Xβ‖ ≤ 2|y|.
         now.reach += (2.0 if tree.bounded > 0 else 1.0) * np.sqrt(factor)
     now.tie, now.tied_loss = min(1e-11 + 20.0 * EPS * inflation, 1e-5), 2.0 * EPS * now.full
@@ -93,7 +93,7 @@ def begin(tree):
         now.share = 0.0
     tree.loss[0, 0] = 0.0
     if tree.bounded > 0:
-        begin_within(tree, total)
+        begin_within(tree)
     # The root is factorised twice: the first time shows in which order its members are to stand.
     order_members(tree)
     factorise(tree, 0)

@@ -25,7 +25,7 @@ from ..core.problem import SparseRidgeProblem, checked_sizes
 from ..core.result import Status
 from ..core.threads import on_one_thread
 from ..kernels import envelope
-from ..kernels.linalg import EPS, Array, mask_columns
+from ..kernels.linalg import EPS, Array, mask_rows, placed
 from ..supports.rounding import pad_support
 from .all_sizes import coefficient_spread, rounding_margin
 from .deleted_rows import at_unit_length, shared_tree
@@ -228,7 +228,7 @@ class Decomposed:
             self._place |= {key: self.made.number.size + i for i, key in enumerate(fresh)}
             at = np.array([key[0] for key in fresh], dtype=np.intp)
             masks = np.array([key[1:] for key in fresh], dtype=np.uint64)
-            self.add(at, mask_columns(masks, self.size))
+            self.add(at, placed(mask_rows(masks, 64 * masks.shape[1]), self.size))
         return np.array([self._place[key] for key in keys], dtype=np.int64)
 
     def add(self, numbers: NDArray[np.intp], columns: NDArray[np.intp]) -> None:

@@ -13,7 +13,7 @@ from ..core.problem import SparseRidgeProblem
 from ..core.result import Status
 from ..kernels.envelope import value_between
 from ..kernels.fits import FitRoom, ridge_fits
-from ..kernels.linalg import Array, Mask, mask_columns
+from ..kernels.linalg import Array, Mask, mask_rows, placed
 from ..supports.rounding import stacked
 from .all_sizes import SizesTree, ranking
 from .lists import wanted_from
@@ -199,7 +199,8 @@ class GammaTrees:
         masks[:, 4:][twice] = 0
         # A row without a support gets yᵀy, the largest value.
         values = np.empty(masks.shape[:2])
-        supports = mask_columns(masks.reshape(values.size, -1), self.table.units.size)
+        m = self.table.units.size
+        supports = placed(mask_rows(masks.reshape(values.size, -1), m), m)
         columns = self.table.expanded(supports)
         supports = supports.reshape(*values.shape, -1)
         given = self.columns, gamma / 2.0, self.triangular, columns

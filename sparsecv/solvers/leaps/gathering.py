@@ -12,7 +12,7 @@ from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.result import Answer, Status, Work, nothing_left
 from ..core.threads import on_one_thread
-from ..kernels.linalg import Array, Mask, from_mask
+from ..kernels.linalg import Array, from_mask
 from .all_sizes import CERTAIN_SHARE, support_objectives, ties_in_order, tree_margin
 from .table import TreeTable
 from .tree import Leaps
@@ -73,11 +73,6 @@ class Members:
                 chosen.append(i)
         return [self.table.support(np.flatnonzero(members[i])) for i in chosen], weights[chosen]
 
-    def from_masks(self, masks: Mask) -> NDArray[np.bool_]:
-        """Bit masks, shape (k, words), as rows, shape (k, m)."""
-        bits = np.unpackbits(masks.view(np.uint8), axis=1, bitorder="little")
-        return np.asarray(bits[:, : self.table.units.size], dtype=bool)
-
 
 class NearBestAnswers(NamedTuple):
     """Every support whose value w·f is at most a multiple of the least, the best first.
@@ -133,7 +128,7 @@ def near_best_subsets(
                 status = reached
                 break
             ended = tree.step(limits)
-            known.add(known.members.from_masks(tree.handed_out()))
+            known.add(tree.handed_out())
         nodes, limit = tree.n_nodes, factor * known.least
         bound = limit if ended else min(limit, float((tree.open_bound() * least[tree.inner]).min()))
         bound = max(bound - doubt, 0.0)

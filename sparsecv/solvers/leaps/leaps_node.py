@@ -16,7 +16,6 @@ after the other. What only such members need is in functions of their own (:func
 
 from __future__ import annotations
 
-from functools import cache, lru_cache
 from math import comb
 from typing import Annotated, Any, NamedTuple
 
@@ -34,7 +33,6 @@ from ..kernels.linalg import (
     mask_words,
     member_columns,
     order_steps,
-    record,
     trailing_inverse,
 )
 from .inverse import (
@@ -92,16 +90,6 @@ class Within(NamedTuple):
     bound: Annotated[Array, "m"]  # by level: the largest bound of the node and of those above
     least_bound: Array  # (m+2,) by size: the least ``own`` of the supports that were fitted
     placed: Annotated[Array, "p"]  # ``inside`` of free columns, at their places
-    rules: Any  # of RULES
-
-
-RULES = np.dtype(
-    [
-        ("ridge", "f8"),  # γ/2
-        ("inflation", "f8"),  # the sum of the variance inflation factors of all columns
-    ],
-    align=True,
-)
 
 
 @by_reference()
@@ -173,9 +161,9 @@ class LeapsTree(NamedTuple):
     offset: Ints  # (m,), by level: first row in W
     one_minus_leverage: Annotated[Array, "m n"]  # 1 − h_i
     deleted_residual: Annotated[Array, "m n"]  # r_i/(1−h_i)
-    chain: Chain
-    within: Within
-    gathering: Gathering
+    chain: Any  # a ``Chain``; None in a plain tree, and so below
+    within: Any  # a ``Within``
+    gathering: Any  # a ``Gathering``
 
 
 @by_reference(zeros=("wide", "bounded", "gathers"))
@@ -223,6 +211,7 @@ def new_tree(
     """
     m, p, bounded = table.units.size, table.columns.size, table.bounded
     wide = p > m
+    plain = not (wide or bounded or room > 0)
     Z = np.empty((p, 0)) if rows is None else np.ascontiguousarray(rows.T)
     t = np.empty(0) if targets is None else targets
     n, problems = t.size, max(t.size, 1)
@@ -238,7 +227,7 @@ def new_tree(
     # searched for supports that are better by more than 1e-9 of the objective: a choice.
     lists = new_lists(m, sizes, problems, ties, n_best, 1e-9 if bounded else 0.0)
     return allocated(
-        LeapsTree if wide or bounded or room > 0 else PlainTree,
+        PlainTree if plain else LeapsTree,
         lengths,
         lists=lists,
         first=table.first,
@@ -251,23 +240,17 @@ def new_tree(
         least_added=np.zeros((m, p)) if bounded else added,
         child_loss=losses,
         child_value=np.zeros(problems) if bounded else losses,
-        start=np.zeros((m, m), dtype=np.int64) if wide else own_places(m),
+        start=np.zeros((m, m), dtype=np.int64) if wide else np.tile(np.arange(m), (m, 1)),
         pruned_up_to=pruned_up_to(m, n_best),
         n_open=np.full(m, problems, dtype=np.int64),
         problem_of=np.arange(m * problems).reshape(m, problems) % problems,
         Z=Z,
         t=t,
         offset=offset[:-1],
-        chain=new_chain(m, p, n, int(np.diff(table.first).max())) if wide else no_chain(m, p),
-        within=new_within(m, table.lower, table.upper) if bounded else no_bounds(),
-        gathering=new_gathering(m, n, room) if room > 0 else nothing_gathered(),
+        chain=None if plain else new_chain(m, p, n, int(np.diff(table.first).max())),
+        within=None if plain else new_within(m, table.lower, table.upper),
+        gathering=None if plain else new_gathering(m, n, room),
     )
-
-
-@lru_cache(maxsize=64)
-def own_places(m: int) -> NDArray[np.int64]:
-    """Where the first columns of members begin in trees of m single columns, at every level."""
-    return np.tile(np.arange(m), (m, 1))
 
 
 def new_chain(m: int, p: int, n: int, width: int) -> Chain:
@@ -278,18 +261,12 @@ def new_chain(m: int, p: int, n: int, width: int) -> Chain:
     return allocated(Chain, {"m": m, "p": p, "n": n, "w": width, "rest": width - 1})
 
 
-@lru_cache(maxsize=256)
-def no_chain(m: int, p: int) -> Chain:
-    """What trees of single columns have in its place, and never write to."""
-    return new_chain(m, p, 0, 1)
-
-
 def new_within(m: int, lower: Array, upper: Array) -> Within:
     """Allocate what bounds on the coefficients of p columns need in a tree of m units."""
     p = lower.size
     fit = new_bounded_fit(np.zeros((p + 1, p + 1)), lower, upper)
     least = np.full(m + 2, np.inf)
-    return allocated(Within, {"m": m, "p": p}, fit=fit, least_bound=least, rules=record(RULES))
+    return allocated(Within, {"m": m, "p": p}, fit=fit, least_bound=least)
 
 
 def new_gathering(m: int, lines: int, room: int) -> Gathering:
@@ -300,18 +277,6 @@ def new_gathering(m: int, lines: int, room: int) -> Gathering:
     """
     lengths = {"sizes": m + 2, "problems": lines, "room": room}
     return allocated(Gathering, {**lengths, "words": mask_words(m), "length": 16})
-
-
-@cache
-def nothing_gathered() -> Gathering:
-    """What trees that list supports have in its place, and never use."""
-    return new_gathering(0, 0, 0)
-
-
-@cache
-def no_bounds() -> Within:
-    """What trees without bounds have in its place, and never use."""
-    return new_within(0, np.empty(0), np.empty(0))
 
 
 @kernel(inner=True)

@@ -16,16 +16,16 @@ import numpy as np
 
 from ..kernels.by_reference import by_reference
 from ..kernels.compiled import kernel
-from ..kernels.linalg import Array, Ints, Mask
+from ..kernels.linalg import Array, Ints, Mask, least_of_parabola
 
 
 @by_reference()
 class Gathering(NamedTuple):
     """What a tree keeps that hands out every support it enters, in place of lists of the best.
 
-    Of every problem ``region`` has intervals that hold the numbers v at which no known support
-    wins. Polynomials are three coefficients, that of v² first, and are f + v²/2 less the minimum of
-    the same of all columns.
+    Of every problem ``region`` has finite intervals that hold the numbers v at which no known
+    support wins. Polynomials are three coefficients, that of v² first, and are f + v²/2 less the
+    minimum of the same of all columns.
     """
 
     found: Annotated[Mask, "room words"]  # supports entered since they were last taken
@@ -36,34 +36,13 @@ class Gathering(NamedTuple):
     # theirs is below this polynomial
 
 
-@kernel
-def below_zero(a, b, c):
-    """The v with av² + bv + c < 0: the ends of two intervals, which may be empty, as (0, 0) is."""
-    square = b * b - 4.0 * a * c
-    if square <= 0.0:
-        if a < 0.0 or (a == 0.0 and c < 0.0):
-            return -np.inf, np.inf, 0.0, 0.0
-        return 0.0, 0.0, 0.0, 0.0
-    half = -0.5 * (b + np.copysign(np.sqrt(square), b))
-    other = c / half
-    if a == 0.0:
-        if b > 0.0:
-            return -np.inf, other, 0.0, 0.0
-        return other, np.inf, 0.0, 0.0
-    low, high = min(half / a, other), max(half / a, other)
-    if a > 0.0:
-        return low, high, 0.0, 0.0
-    return -np.inf, low, high, np.inf
-
-
 @kernel(inner=True)
 def may_win(gathering, size, i, a, b, c):
     """Whether a support of at least this size may win problem i somewhere, by av² + bv + c."""
     most, region = gathering.wins[size, i], gathering.region
-    low, high, second, last = below_zero(a - most[0], b - most[1], c - most[2])
     for r in range(gathering.n_region[i]):
         start, end = region[i, r, 0], region[i, r, 1]
-        if max(start, low) < min(end, high) or max(start, second) < min(end, last):
+        if least_of_parabola(c - most[2], b - most[1], a - most[0], start, end) < 0.0:
             return True
     return False
 

@@ -22,6 +22,7 @@ NOW = np.dtype(
         ("least_pivot", np.float64),  # √(γ/2): no pivot is smaller in exact arithmetic
         ("share", np.float64),  # γ/2, less what rounding takes of a sum of (γ/2)β_j²; 0 where
         # sizes are not closed
+        ("inflation", np.float64),  # sum of the variance inflation factors of all columns
         ("full", np.float64),  # objective of the ridge fit on all columns
         ("dependent", np.float64),  # |y|² where columns are determined by others, which leave
         # first; 0 where there are none, and where units have several columns or bounds

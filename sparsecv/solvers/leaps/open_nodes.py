@@ -74,8 +74,8 @@ def expand(problem: SparseRidgeProblem, leaves: Leaves, rows: Array) -> Iterator
         if not parent.any():  # The empty support alone lies below, and no size asks for it.
             continue
         columns = np.flatnonzero(parent)
-        dropped = np.argmin(members[some][:, columns], axis=1)
-        alone = bool(members[some.start, columns].all())
+        dropped = ~members[some][:, columns]  # At most one in each row.
+        alone = not dropped.any()
         if alone and columns.size > problem.triangle.shape[0]:
             yield _expand_dual(problem, columns, rows, low[some])
             continue
@@ -86,23 +86,15 @@ def expand(problem: SparseRidgeProblem, leaves: Leaves, rows: Array) -> Iterator
         V = sla.solve_triangular(T, rows[:, columns].T, trans="T", check_finite=False)
         centre = rows[:, columns] @ beta
         spread = np.einsum("ij,ij->j", V, V)
-        if alone:
-            yield LeafFits(
-                low=low[some],
-                high=m,
-                loss=np.array([loss]),
-                centre=centre[None],
-                spread=spread[None],
-            )
-            continue
-        W = sla.solve_triangular(T, V, check_finite=False)[dropped]
-        inverse = sla.solve_triangular(T, np.eye(m), check_finite=False)[dropped]
-        pivot = np.einsum("ij,ij->i", inverse, inverse)
-        ratio = beta[dropped] / pivot
+        # Numbers of the column that is dropped; they are 0 if there is none.
+        W = dropped @ sla.solve_triangular(T, V, check_finite=False)
+        inverse = dropped @ sla.solve_triangular(T, np.eye(m), check_finite=False)
+        pivot = np.einsum("ij,ij->i", inverse, inverse) + alone
+        ratio = dropped @ beta / pivot
         yield LeafFits(
             low=low[some],
-            high=m - 1,
-            loss=loss + beta[dropped] * ratio,
+            high=m - 1 + alone,
+            loss=loss + (dropped @ beta) * ratio,
             centre=centre - W * ratio[:, None],
             spread=np.maximum(spread - W * W / pivot[:, None], 0.0),
         )

@@ -28,7 +28,7 @@ from ..kernels.linalg import EPS, Array
 from ..supports.rounding import stacked
 from .all_sizes import coefficient_spread
 from .gathering import Comparison, Members
-from .lines import Gathering, below_zero
+from .lines import Gathering
 from .tree import Leaps
 
 # The squared length of the vectors δ: what it lacks to 1 keeps 1 − h of a tree above 0.
@@ -186,7 +186,7 @@ class _Search:
             if reached is None:
                 self.look_at(tree.tree.gathering)
                 ended = tree.step(limits)
-                self.take(self.members.from_masks(tree.handed_out()))
+                self.take(tree.handed_out())
         self.n_nodes = tree.n_nodes
         if reached is not None:
             self.leave_in_doubt(tree)
@@ -292,9 +292,18 @@ class _Search:
 
 
 def negative(polynomials: Array) -> Array:
-    """The intervals (2k, 2), which may be empty, where polynomials (k, 3) are below 0."""
-    found = [below_zero(*one) for one in polynomials.tolist()]
-    return np.array(found, dtype=np.float64).reshape(-1, 2)
+    """The intervals (2k, 2), which may be empty, as (0, 0) is, where polynomials (k, 3) are < 0."""
+    a, b, c = polynomials.T + 0.0  # A sum with 0 is never −0.
+    square = b * b - 4.0 * a * c
+    half = -0.5 * (b + np.copysign(np.sqrt(np.maximum(square, 0.0)), b))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        low, high = np.sort([half / a, c / half], axis=0)
+    far, none = np.full(a.size, np.inf), np.zeros(a.size)
+    ends = np.where(a < 0.0, [-far, low, high, far], [low, high, none, none])
+    ends[:, square <= 0.0] = 0.0
+    everywhere = (square <= 0.0) & ((a < 0.0) | ((a == 0.0) & (c < 0.0)))
+    ends[:2, everywhere] = [[-np.inf], [np.inf]]
+    return ends.T.reshape(-1, 2)
 
 
 def union(intervals: Array) -> Array:

@@ -11,7 +11,7 @@ from ..core.problem import SparseRidgeProblem
 from ..core.rows import DEPENDENT_SHARE, Rows
 from ..core.subset_fit import augmented_triangle
 from ..core.threads import cached
-from ..kernels.linalg import Array
+from ..kernels.linalg import Array, placed
 
 
 class TreeTable:
@@ -143,10 +143,3 @@ class TreeTable:
         holds = np.zeros((members.shape[0], self.units.size + 1), dtype=bool)
         holds[np.arange(members.shape[0])[:, None], members] = True
         return placed(np.repeat(holds[:, :-1], np.diff(self.first), axis=1), self.columns.size)
-
-
-def placed(holds: NDArray[np.bool_], most: int) -> NDArray[np.int64]:
-    """The places that are True in every row of ``holds``, increasing, ended by −1."""
-    rows = np.full((holds.shape[0], most), -1)
-    rows[np.arange(most) < holds.sum(axis=1)[:, None]] = np.nonzero(holds)[1]
-    return rows

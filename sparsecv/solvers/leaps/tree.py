@@ -16,7 +16,7 @@ from ..core.leaves import FREE, IN, OUT, Leaves
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.result import Status
-from ..kernels.linalg import Array, Mask, from_mask
+from ..kernels.linalg import Array, from_mask, mask_rows
 from ..supports.rounding import forward_order, stacked
 from .depth_first import proceed
 from .leaps_node import new_tree
@@ -170,10 +170,10 @@ class Leaps:
         most = limits.nodes_left(self.n_nodes, self.chunk)
         return bool(proceed(self.tree, NO_PATH, NOTHING, most, NOTHING))
 
-    def handed_out(self) -> Mask:
-        """The supports that were entered since the call before, shape (k, words)."""
+    def handed_out(self) -> NDArray[np.bool_]:
+        """The supports that were entered since the call before, as rows (k, m) that mark units."""
         gathering = self.tree.gathering
-        found = gathering.found[: gathering.n_found[0]].copy()
+        found = mask_rows(gathering.found[: gathering.n_found[0]], self.table.units.size)
         gathering.n_found[0] = 0
         return found
 

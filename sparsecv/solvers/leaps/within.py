@@ -48,13 +48,13 @@ def fit_members(tree, level):
     Its mask is set. Writes ``inside``, ``value`` and ``own`` of the level.
     """
     within, first, n = tree.within, tree.first, 0
-    fit, rules = within.fit, within.rules[0]
+    fit, now = within.fit, tree.lists.now[0]
     for unit in range(first.shape[0] - 1):
         if has_bit(tree.mask, level, unit):
             for column in range(first[unit], first[unit + 1]):
                 fit.columns[n] = column
                 n += 1
-    total = rules.inflation
+    total = now.inflation
     if total > FEW_INFLATED:
         total = inflation(fit, n)
     for a in range(n):
@@ -62,21 +62,17 @@ def fit_members(tree, level):
     # The least eigenvalue of the Gram matrix at unit length is at least 1 over the sum; half of
     # that is taken. From 1e13 on the sum has at best three digits, and γ/2 alone bounds it.
     curvature = 0.5 / total if total < 1e13 else 0.0
-    value, lacking = fit_inside(fit, n, rules.ridge, curvature)
+    value, lacking = fit_inside(fit, n, now.least_pivot**2, curvature)
     for a in range(n):
         within.inside[level, fit.columns[a]] = fit.coef[fit.columns[a]]
     within.value[level], within.own[level] = value, max(value - lacking, 0.0)
 
 
 @kernel(inner=True)
-def begin_within(tree, total):
-    """Fit the root within the bounds, after its ridge fit; and write ``least_added`` of its units.
-
-    total: The sum of the variance inflation factors of all columns.
-    """
+def begin_within(tree):
+    """Fit the root within the bounds, after its ridge fit; and write ``least_added``."""
     within, p = tree.within, tree.scale.shape[0]
-    fit, rules = within.fit, within.rules[0]
-    rules.ridge, rules.inflation = tree.lists.now[0].least_pivot ** 2, total
+    fit = within.fit
     for a in range(p + 1):
         fit.y[a] = tree.columns_of[p, a]
         for c in range(p):

@@ -140,11 +140,17 @@ def chosen_support(result: Result) -> tuple[SparseRidgeProblem, RowFolds, Index]
 
 
 def parts_of(result: Result) -> dict[Any, Index]:
-    """The rows of every group under its label; of a fit without groups each row by itself."""
+    """The rows of every group under its label; of a fit without groups each row by itself.
+
+    Raises InputError: One group has all rows, so that no row is left without the group.
+    """
     groups = result.table.source.groups
     if groups is None:
         return dict(enumerate(np.arange(result.table.source.n)[:, None]))
-    return {label: np.flatnonzero(groups == label) for label in np.unique(groups).tolist()}
+    labels = np.unique(groups).tolist()
+    if len(labels) == 1:
+        raise InputError(f"no row is left without group {labels[0]!r}, which has all rows")
+    return {label: np.flatnonzero(groups == label) for label in labels}
 
 
 def comparison_on_rows(result: Result) -> Weights | None:

@@ -383,6 +383,9 @@ def test_what_cannot_be_answered_is_refused_by_name() -> None:
         SparseRidge(1).fit(X, y).partitions()
     with pytest.raises(InputError, match="random folds"):
         SparseRidgeCV(cv="loo").fit(X, y).partitions()
+    one_group = SparseRidgeCV(cv=[(np.arange(20), np.arange(20, 40))], rule="minimum")
+    with pytest.raises(InputError, match="no row is left without group 'a', which has all rows"):
+        one_group.fit(X, y, groups=["a"] * 40).row_influence()
     empty = SparseRidge("bic").fit(X, np.random.default_rng(3).standard_normal(40))
     assert empty.support_.size == 0
     assert len(empty.row_influence()) == 40

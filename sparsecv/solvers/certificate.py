@@ -249,13 +249,11 @@ def fit_certificate(
     refuse(problem)
     support = pad_support(np.asarray(support, dtype=np.intp), problem.tau, problem.p)
     objective, gram = problem.objective(support), GramForm.of(problem)
-    fitted, free = None, np.zeros(problem.p, dtype=np.int8)
+    fitted = None
     if not gram.scaled and problem.p <= MAX_COLUMNS:
-        beta = np.zeros(problem.p)
-        nothing = Fitted(D=interior(gram), beta=beta, root_lam=0.0, bound=-np.inf)
-        found = fit_diagonal(
-            gram, problem.gamma / 2.0, free, problem.tau, nothing, objective, FITTING_STEPS
-        )
+        start = Fitted(interior(gram), Leaves.root(problem.p, problem.p))
+        at = (gram, problem.gamma / 2.0, problem.tau, start, objective, FITTING_STEPS)
+        found = fit_diagonal(*at)
         fitted = found if found.bound > 0.0 else None
     target, units = objective * (1.0 - SHARE), source.integer_scale
     ratio = certified_shares(gram, gram.D if fitted is None else fitted.D, 1.0 / units.ratio)

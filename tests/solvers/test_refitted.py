@@ -61,9 +61,10 @@ def test_bounds_of_nodes_hold_and_their_diagonals_are_allowed() -> None:
         if not 0 < picks < int((state == 0).sum()):
             continue
         best = best_below(problem, state, picks)
-        start = Fitted(interior(gram), rng.normal(size=p) * (state != 2), 0.0, -np.inf)
-        plain = fit_diagonal(gram, ridge, state, picks, start, best, 0)
-        found = fit_diagonal(gram, ridge, state, picks, start, best)
+        beta = rng.normal(size=p) * (state != 2)
+        start = Fitted(interior(gram), Leaves.one(state, beta, 0.0, -np.inf))
+        plain = fit_diagonal(gram, ridge, picks, start, best, 0)
+        found = fit_diagonal(gram, ridge, picks, start, best)
         assert plain.bound <= found.bound <= best * (1 + 1e-12) + 1e-14 * problem.yy, note
         left = state != 2
         Q = (gram.G - np.diag(found.D))[np.ix_(left, left)]
@@ -96,10 +97,10 @@ def test_bounds_of_nodes_hold_under_groups_and_signs() -> None:
             for chosen in itertools.combinations(free.tolist(), picks)
         )
         of_column = state[gram.grouping.unit]
-        start = Fitted(interior(gram), rng.normal(size=gram.b.size), 0.0, -np.inf)
-        start = start._replace(beta=start.beta * (of_column == 0) * (positive == []))
-        plain = fit_diagonal(gram, ridge, state, picks, start, best, 0)
-        found = fit_diagonal(gram, ridge, state, picks, start, best)
+        beta = rng.normal(size=gram.b.size) * (of_column == 0) * (positive == [])
+        start = Fitted(interior(gram), Leaves.one(state, beta, 0.0, -np.inf))
+        plain = fit_diagonal(gram, ridge, picks, start, best, 0)
+        found = fit_diagonal(gram, ridge, picks, start, best)
         assert plain.bound <= found.bound <= best * (1 + 1e-12) + 1e-14 * problem.yy, note
         fitted += found.bound > plain.bound + 1e-3 * (best - plain.bound)
         left = of_column != 2
@@ -120,8 +121,8 @@ def test_reaches_the_semidefinite_relaxation() -> None:
     value = gram.yy - 2 * gram.b @ beta + cp.trace((gram.G + ridge * np.eye(12)) @ B)
     limits = [M[0, 0] == 1, z <= 1, cp.sum(z) <= 5]
     least = cp.Problem(cp.Minimize(value / gram.yy), [*cones, *limits]).solve(solver="CLARABEL")
-    start = Fitted(interior(gram), np.zeros(12), 0.0, -np.inf)
-    found = fit_diagonal(gram, ridge, np.zeros(12, dtype=np.int8), 5, start, best, 100)
+    start = Fitted(interior(gram), Leaves.root(12, 12))
+    found = fit_diagonal(gram, ridge, 5, start, best, 100)
     alone = perspective_relaxation(problem, extract=True, gram=gram).bound
     gap = best - gram.yy * least
     assert found.bound <= gram.yy * least * (1 + 1e-6)

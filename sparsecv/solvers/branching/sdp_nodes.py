@@ -112,22 +112,20 @@ class RefittedTree(Tree):
         self.waiting[:-1] = self.waiting[1:]
         self.counts["waiting"] -= 1
         D = self.diagonals.pop(row)
-        one = self.take(np.array([row]))
+        node = self.take(np.array([row]))
         self.free(row)
-        state, beta, lam, bound = one.state[0], one.beta[0], one.lam[0], float(one.bound[0])
+        state, bound = node.state, float(node.bound[0])
         target = float(now["upper"][0] * (1.0 - now["tolerance"][0]))
         left, free = self.problem.tau - int((state == IN).sum()), int((state == FREE).sum())
         one_support = not 0 < left < free
         if bound < target and not one_support:
             now["nodes"] += 1
-            start = Fitted(D=D, beta=beta, root_lam=float(lam), bound=bound)
-            D, beta, lam, fitted = fit_diagonal(
-                self.gram, ridge, state, left, start, target, STEPS_AT_A_NODE
-            )
-            pays = fitted - bound > REFIT_SHARE * (target - bound)
+            at = (self.gram, ridge, left, Fitted(D, node), target, STEPS_AT_A_NODE)
+            D, node = fitted = fit_diagonal(*at)
+            pays = fitted.bound - bound > REFIT_SHARE * (target - bound)
             half = max(MIN_NODES_PER_REFIT, self.budget // 2)
             self.budget = half if pays else 2 * self.budget
-            bound = max(bound, fitted)
+            bound = max(bound, fitted.bound)
         if bound >= target:
             now["pruned"] = np.minimum(now["pruned"], bound)
             return False
@@ -135,7 +133,8 @@ class RefittedTree(Tree):
         self.st.relaxation.form.Q.flat[:: D.size + 1] = np.diag(self.gram.G) - D
         self.st.terms.w[:] = weights(ridge, D)
         self.st.relaxation.root_w[:] = np.sqrt(self.st.terms.w)
-        self.below.add(Leaves.one(state, beta, float(lam), bound, int(one_support)))
+        node.bound[:], node.unsolved[:] = bound, one_support
+        self.below.add(node)
         return True
 
 

@@ -9,7 +9,6 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.leaves import Leaves
 from ..core.limits import Limits
 from ..core.plan import BRANCH, EVERY, Way, ways_of_one_size
 from ..core.problem import SparseRidgeProblem
@@ -236,7 +235,7 @@ class BelowRoot:
         self.first = Search(self.tree, since=clock)
         self.last: Search | None = None  # the search that goes on after the head start
         # The diagonal for a new tree, and whether that tree's nodes get diagonals of their own.
-        self.fitted = root.solution(gram.D)
+        self.fitted = Fitted(gram.D, root.node)
         self.fits_tried = self.refits = False
         self.relaxed: float | None = None  # the bound of the converged relaxation, once computed
         if not self.single:
@@ -309,7 +308,7 @@ class BelowRoot:
         """Fit the diagonal of the root's relaxation to (γ, τ)."""
         problem = self.problem
         upper, to_choose = self._upper, problem.tau - problem.constraints.min_size
-        at = (self.gram, problem.gamma / 2.0, self.root.state, to_choose, start, upper)
+        at = (self.gram, problem.gamma / 2.0, to_choose, start, upper)
         return fit_diagonal(*at, steps, limits)
 
     def _closed(self, bound: float) -> float:
@@ -326,13 +325,13 @@ class BelowRoot:
         share, root = self._closed(self.fitted.bound), self.root
         kind = RefittedTree if self.single and share > REFIT_SHARE else Tree
         if share <= 0.0:
-            self.fitted = root.solution(self.gram.D)
+            self.fitted = Fitted(self.gram.D, root.node)
         fitted = self.fitted
         begun = kind(replace(self.gram, D=fitted.D), self.problem, self.tol, root.units)
         begun.take_incumbent(self.tree)
         begun.now["enumerates"] = self.tree.now["enumerates"]
         begun.now["rough_left"] = ROUGH_NODES if kind is Tree else 0
-        begun.add(Leaves.one(root.state, fitted.beta, fitted.root_lam, fitted.bound))
+        begun.add(fitted.node)
         return begun
 
     def _answer(self, status: Status, limits: Limits) -> Answer:

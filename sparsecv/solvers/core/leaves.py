@@ -6,7 +6,7 @@ problems that lack rows, cuts of a master, the intervals of folds, and certifica
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,13 +95,8 @@ class Leaves(NamedTuple):
     @classmethod
     def rows(cls, m: int, units: int, columns: int) -> Leaves:
         """Room for m nodes, filled with zeros."""
-        return cls(
-            state=np.zeros((m, units), dtype=np.int8),
-            beta=np.zeros((m, columns)),
-            lam=np.zeros(m),
-            bound=np.zeros(m),
-            unsolved=np.zeros(m, dtype=np.int8),
-        )
+        state = np.zeros((m, units), dtype=np.int8)
+        return cls.of(state, np.zeros((m, columns)), np.zeros(m), 0.0, 0)
 
     @property
     def size(self) -> int:
@@ -110,18 +105,14 @@ class Leaves(NamedTuple):
 
     def write(self, rows: NDArray[np.intp] | slice, nodes: Leaves) -> None:
         """Write other nodes over the nodes of some numbers."""
-        self.state[rows], self.beta[rows], self.lam[rows] = nodes.state, nodes.beta, nodes.lam
-        self.bound[rows], self.unsolved[rows] = nodes.bound, nodes.unsolved
+        arrays: Any = zip(self, nodes, strict=True)
+        for ours, theirs in arrays:
+            ours[rows] = theirs
 
     def some(self, rows: NDArray[np.intp] | slice) -> Leaves:
         """The nodes of some numbers."""
-        return Leaves(
-            state=self.state[rows],
-            beta=self.beta[rows],
-            lam=self.lam[rows],
-            bound=self.bound[rows],
-            unsolved=self.unsolved[rows],
-        )
+        arrays: Any = (of_all[rows] for of_all in self)
+        return Leaves(*arrays)
 
     def afresh(self) -> Leaves:
         """The same nodes for another problem, which knows no bound of them yet."""

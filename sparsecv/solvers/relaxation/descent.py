@@ -113,21 +113,26 @@ def best_share(w, units, u, level):
 
 
 @kernel(inner=True)
-def sweep(Q, w, state, active, root_lam, beta, g):
-    """One pass over the active columns at λ = root_lam²; updates β and g = b − Qβ.
+def sweep(work, w, node, active, root_lam):
+    """One pass over the active columns at λ = root_lam²; updates β, and g or the form's residual.
 
-    Returns: The largest (Q_ii + w_i)·step², about the largest decrease of the objective by a step.
+    Returns: The largest (Q_ii + w_i)·step², about the largest decrease of the objective by a step,
+        by which the caller sees whether another pass pays.
     """
-    most = 0.0
+    Q, X, r, g, most = work.form.Q, work.form.X, work.form.residual, work.g, 0.0
+    state, beta, e, in_rows = node.state[0], node.beta[0], work.form.extra, X.shape[0] > 0
+    rows, moved = (X, r) if in_rows else (Q, g)
+    n = moved.shape[0]
     for a in range(active.shape[0]):
         i = active[a]
-        q, weight, old = Q[i, i], w[i], beta[i]
-        slope = g[i] + q * old
+        q = work.form.diagonal[i] if in_rows else Q[i, i]
+        weight, old = w[i], beta[i]
+        slope = q * old + (dot(X[i], r, n) - e * old if in_rows else g[i])
         new = slope / (q + weight) if state[i] == IN else coordinate(slope, q, weight, root_lam)
         step = new - old
         if step != 0.0:
             beta[i] = new
-            add(g, Q[i], -step, g.shape[0])
+            add(moved, rows[i], -step, n)
             most = max(most, (q + weight) * step * step)
     return most
 
@@ -160,30 +165,6 @@ def sweep_units(work, terms, node, active, root_lam):
                 add(g, Q[j], -step, g.shape[0])
                 fall += (units.spread[j] + w[j]) * step * step
         most = max(most, fall)
-    return most
-
-
-@kernel(inner=True)
-def sweep_rows(form, w, node, columns, root_lam):
-    """One pass of coordinate descent in residual form; updates β and the residual in ``form``.
-
-    Returns: The largest (Q_ii + w_i)·step² of the pass, about the largest decrease of the objective
-        by a step, by which the caller sees whether another pass pays.
-    """
-    X, r, e, diagonal = form.X, form.residual, form.extra, form.diagonal
-    n, state, beta = r.shape[0], node.state[0], node.beta[0]
-    most = 0.0
-    for a in range(columns.shape[0]):
-        i = columns[a]
-        q, weight, old = diagonal[i], w[i], beta[i]
-        slope = dot(X[i], r, n) + (q - e) * old
-        new = slope / (q + weight) if state[i] == IN else coordinate(slope, q, weight, root_lam)
-        step = new - old
-        if step != 0.0:
-            beta[i] = new
-            for t in range(n):
-                r[t] -= X[i, t] * step
-            most = max(most, (q + weight) * step * step)
     return most
 
 
@@ -365,7 +346,7 @@ def descend(work, terms, node, k):
         node.state[0],
         node.beta[0],
     )
-    Q, stop, count = work.form.Q, work.limits[0], list_allowed(state, columns)
+    stop, count = work.limits[0], list_allowed(state, columns)
     best[1] = np.inf
     root_lam, rounds = node.lam[0], 0
     low, high = 0.0, np.inf  # bracket of √λ once Σz has been seen on both sides
@@ -387,12 +368,10 @@ def descend(work, terms, node, k):
         # Passes end where no step lowers the objective by a tenth of the gap to reach.
         tolerance = 0.1 * stop.gap * max(abs(value), 1e-300)
         for _ in range(5):
-            if not terms.units.single:
-                most = sweep_units(work, terms, node, active, root_lam)
-            elif Q.shape[0] > 0:
-                most = sweep(Q, terms.w, state, active, root_lam, beta, work.g)
+            if terms.units.single:
+                most = sweep(work, terms.w, node, active, root_lam)
             else:
-                most = sweep_rows(work.form, terms.w, node, active, root_lam)
+                most = sweep_units(work, terms, node, active, root_lam)
             if most <= tolerance:
                 break
     gradient(work, terms.b, beta, count)

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
 
-from ..core.leaves import FREE, IN, OUT
+from ..core.leaves import FREE, IN, OUT, Leaves
 from ..core.limits import Limits
 from ..kernels.linalg import EPS, Array
 from .dual_bound import gram_arrays, unit_terms, weights
@@ -22,16 +22,18 @@ STEPS = 30
 
 
 class Fitted(NamedTuple):
-    """A diagonal D for a node, and the solution of the node's relaxation with D.
+    """A diagonal D for a node, and the node with the solution of its relaxation with D.
 
-    D (p,) has D > 0 on free columns, and G − D ⪰ 0 on the columns that are not excluded. The
-    solution is ``beta`` (p,) and √λ; ``bound`` is a certified lower bound on the node's objective.
+    D (p,) has D > 0 on free columns, and G − D ⪰ 0 on the columns that are not excluded.
     """
 
     D: Array
-    beta: Array
-    root_lam: float
-    bound: float
+    node: Leaves
+
+    @property
+    def bound(self) -> float:
+        """A certified lower bound on the objectives of the node's supports."""
+        return float(self.node.bound[0])
 
 
 def interior(gram: GramForm) -> Array:
@@ -64,7 +66,6 @@ def shared_diagonal(gram: GramForm) -> Array:
 def fit_diagonal(
     gram: GramForm,
     ridge: float,
-    state: NDArray[np.int8],
     to_choose: int,
     start: Fitted,
     target: float,
@@ -81,19 +82,20 @@ def fit_diagonal(
 
     gram: A form that :attr:`GramForm.fits` says may have such a diagonal.
     ridge: γ/2.
-    state: (m,), free (0), included (1) and excluded (2) columns or units, of which some are free.
     to_choose: Number of free columns or units still to choose.
-    start: A diagonal and a solution to start from; its ``bound`` is not used.
+    start: A diagonal to start from, and the node, of whose columns or units some are free. The
+        node's bound is not used.
     target: The search ends once the bound reaches this objective.
     Returns: The diagonal of the largest bound, which is at least that of ``start.D``.
     """
-    node = _Node(gram, ridge, state, to_choose)
+    node = _Node(gram, ridge, start.node.state[0], to_choose)
     inside, free = node.columns, node.free
-    best = node.solved(node.of(start.D), start.beta[inside], start.root_lam)
+    within = start.node._replace(beta=start.node.beta[:, inside])
+    best = node.solved(node.of(start.D), within)
     now = best._replace(D=0.98 * best.D)  # The barrier is infinite where G − D is singular.
     factor, mu = node.factor(now.D), np.inf
     if factor is not None and best.bound < target:
-        now = node.solved(now.D, now.beta, now.root_lam)
+        now = node.solved(now.D, now.node)
     for _ in range(steps):
         left = target - best.bound
         if factor is None or (limits is not None and limits.reached(0) is not None):
@@ -115,7 +117,7 @@ def fit_diagonal(
             D = now.D + t * step
             trial = node.factor(D)
             if trial is not None:
-                there = node.solved(D, now.beta, now.root_lam)
+                there = node.solved(D, now.node)
                 best = there if there.bound > best.bound else best
                 if there.bound + mu * node.barrier(trial, D) >= value + 0.1 * t * slope:
                     now, factor = there, trial
@@ -123,9 +125,9 @@ def fit_diagonal(
             t *= 0.5
         if not 0.02 < t <= 0.5:  # No length helps, or nearly the whole step does.
             mu *= 0.25
-    D, beta = np.zeros(gram.b.size), np.zeros(gram.b.size)
-    D[inside], beta[inside] = best.D, best.beta
-    return best._replace(D=D, beta=beta)
+    D, beta = np.zeros(gram.b.size), np.zeros((1, gram.b.size))
+    D[inside], beta[:, inside] = best.D, best.node.beta
+    return Fitted(D, best.node._replace(state=start.node.state, beta=beta))
 
 
 class _Node:
@@ -176,15 +178,15 @@ class _Node:
         """log det(G − D) + Σ log D_i."""
         return float(2.0 * np.log(np.diag(factor)).sum() + np.log(D[self.free]).sum())
 
-    def solved(self, D: Array, beta: Array, root_lam: float) -> Fitted:
-        """Solve the node's relaxation with D, starting from β and √λ."""
+    def solved(self, D: Array, start: Leaves) -> Fitted:
+        """Solve the node's relaxation with D, starting from the β and √λ of another solution."""
         terms, Q = self.terms._replace(w=weights(self.ridge, D)), self.less(D)
         if self.grouping is not None:
             terms.units.spread[:] = self.grouping.spread(Q)
         now = Relaxer(gram_arrays(Q), terms, self.state, self.to_choose)
-        now.start(beta, root_lam)
+        now.start(start.beta[0], float(start.lam[0]))
         bound = now.relaxed(np.inf, multipliers=20, share=1e-4, rounds=100, gap=1e-7)
-        return Fitted(D=D, beta=now.beta, root_lam=now.root_lam, bound=bound)
+        return Fitted(D, now.node._replace(bound=np.array([bound])))
 
     def derivatives(self, at: Fitted, factor: Array, mu: float) -> tuple[Array, Array]:
         """The gradient of φ + μ·barrier in D on free columns, and minus the matrix of second ones.
@@ -197,7 +199,7 @@ class _Node:
         and ∂φ/∂D_i is ω_i = s·β_i²/S − β_i² on the linear columns, 0 on others. For a single column
         v_i is √w_i·sign β_i, so that v does not change with β.
         """
-        beta, s, w, D = at.beta, at.root_lam, self.ridge + at.D, at.D[self.free]
+        beta, s, w, D = at.node.beta[0], at.node.lam[0], self.ridge + at.D, at.D[self.free]
         size, inside = np.sqrt(np.bincount(self.unit, w * beta**2)), self.state == IN
         quadratic = inside | (size >= s) & (size > 0.0)
         linear = ((size > 0.0) & ~quadratic)[self.unit]

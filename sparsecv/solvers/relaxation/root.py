@@ -17,11 +17,9 @@ from ..core.leaves import FREE, IN, OUT, Leaves
 from ..core.limits import Limits
 from ..core.plan import has_room
 from ..core.problem import SparseRidgeProblem
-from ..kernels.linalg import Array
 from ..supports.path import heuristic_support
 from ..supports.rounding import complete_support, forward_order, largest, pad_support
 from ..supports.sizes import after_swaps
-from .diagonal import Fitted
 from .gram import TOLERANCE, GramForm, wants_gram
 from .relaxer import Relaxer
 
@@ -59,11 +57,6 @@ class Root:
     def bound(self) -> float:
         """What supports within ``units`` have an objective of, at least."""
         return float(self.node.bound[0])
-
-    def solution(self, D: Array) -> Fitted:
-        """The solution of the node's relaxation, which has the diagonal D (p,)."""
-        beta, root_lam = self.node.beta[0], float(self.node.lam[0])
-        return Fitted(D=D, beta=beta, root_lam=root_lam, bound=self.bound)
 
 
 class Incumbent:

@@ -66,10 +66,10 @@ def without(s, units, ridge, u):
     """Write to ``units.c`` and ``units.d`` what c and ``lengths`` become when unit u leaves.
 
     A coefficient of the unit that is held at a bound other than 0 becomes 0 first. Without the
-    column in place m, c_j is c_j + V_mj β_m/A_mm and d_j is d_j + V_mj²/A_mm. Of a unit of several
-    columns ``units.rows`` get the rows of V of the free columns, each with the columns
-    before it removed. Leaving adds to a Schur complement the products of each row's entries times
-    ``inverse``, one over the row's pivot.
+    column in place m, c_j is c_j + V_mj β_m/A_mm and d_j is d_j + V_mj²/A_mm. ``units.rows`` get
+    the rows of V of the unit's free columns, each with the columns before it removed. Leaving adds
+    to a Schur complement the products of each row's entries times ``inverse``, one over the row's
+    pivot.
     Returns: The loss of gain, and the number of these rows.
     """
     p, number, loss, columns = s.c.shape[0], 0, 0.0, units.columns
@@ -77,17 +77,6 @@ def without(s, units, ridge, u):
     inverse, coef, c, d = units.inverse, units.slope, units.c, units.d
     V, old_c, lengths, block = s.V, s.c, units.lengths, units.block
     G, A, beta, support = s.G, s.A, s.beta, s.support
-    m = columns[first].place
-    if last - first == 1 and m >= 0:
-        more = 1.0 / max(A[m, m], 1e-300)
-        inverse[0], ratio = more, beta[m] * more
-        for j in range(p):
-            v = V[m, j]
-            c[j] = old_c[j] + v * ratio
-            d[j] = lengths[j] + v * v * more
-        for j in range(p if units.now[0].n_wide > 0 else 0):
-            rows[0, j] = V[m, j]
-        return beta[m] * ratio, 1
     for j in range(p):
         c[j], d[j] = old_c[j], lengths[j]
     for i in range(first, last):

@@ -92,7 +92,7 @@ class FrontierCuts:
 
     def __init__(self, form: CutForm) -> None:
         self.form, self.tree = form, Tree(form.gram, form.problem, 0.0)
-        self.tree.st = self.tree.st._replace(Q=form.Q, terms=form.terms)
+        self.tree.st = self.tree.st._replace(terms=form.terms)
         self.tree.now["keep_closed"] = 1  # Every support is then below one of the leaves.
         lam = first_multiplier(form.b, form.w, form.tau)
         self.tree.add(Leaves.root(form.p, form.p, lam))

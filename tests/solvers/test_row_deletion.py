@@ -15,6 +15,8 @@ from support.brute_force import (
     Data,
     Support,
     exact_least_norm,
+    exact_moments,
+    exact_objective,
     inner_product,
 )
 from support.deleted_rows import (
@@ -272,3 +274,23 @@ def test_a_row_that_outweighs_all_others_is_left_to_a_search_of_its_own(height: 
         found, _, _ = best_subsets_rows_deleted(problem, X, y)
         assert 0 in found.skipped
         assert np.isnan(found.objective[:, 0]).all()
+
+
+@pytest.mark.parametrize("seed", [343, 825, 1214])
+def test_a_row_that_leaves_few_digits_beside_nearly_equal_columns_is_skipped(seed: int) -> None:
+    """Row 1 has nearly all of yᵀy; without row 0 or 2 two columns nearly interpolate y."""
+    rng = np.random.default_rng(seed)
+    share, base = 10.0 ** rng.uniform(-3, -1), rng.normal(size=3)
+    X = base[:, None] * (1.0 + share * rng.normal(size=(3, 2)))
+    third = X[:, 1] * (1.0 + share * 10.0 ** rng.uniform(-4, -2) * rng.normal(size=3))
+    X, y = np.column_stack([X, third]), rng.normal(size=3)
+    y[1] = rng.choice([-1, 1]) * 10.0 ** rng.uniform(1, 5)
+    gamma = 2.0 * float((X**2).sum(axis=0).max()) * 10.0 ** rng.uniform(-14, -10)
+    problem = SparseRidgeProblem(X, y, gamma=gamma, tau=2)
+    found, _, _ = best_subsets_rows_deleted(problem, X, y, sizes=[2])
+    for i in (0, 2):
+        if i not in found.skipped:
+            joint = exact_moments(np.delete(X, i, 0), np.delete(y, i))
+            pairs = combinations(range(3), 2)
+            least = float(min(exact_objective(joint, gamma, pair) for pair in pairs))
+            assert found.objective[0, i] == pytest.approx(least, rel=2e-5)

@@ -15,7 +15,7 @@ from ..core.plan import holds_tree
 from ..core.problem import SparseRidgeProblem, checked_sizes, checked_support
 from ..core.result import Status, Work
 from ..core.rows import DEPENDENT_SHARE, MAX_COLUMNS
-from ..core.subset_fit import independent_columns
+from ..core.subset_fit import independent_columns, inflation_factors
 from ..core.threads import on_one_thread
 from ..kernels.fits import LEAST_SINGULAR_VALUE_OF_QUICK_FITS
 from ..kernels.linalg import EPS, Array, from_mask
@@ -301,7 +301,13 @@ def deleted_fits(
         gain = np.einsum("ij,ij->j", reduced, reduced)
         gain += np.einsum("ij,ij->j", V, reduced) ** 2 / one_minus_leverage
         # The difference of two terms loses at most some rounding units of either.
-        rounding = problem.data.off * (R[s, s] ** 2 + np.abs(lost))
+        rounding = R[s, s] ** 2 + np.abs(lost)
+        # The fit is exact for columns and y that are off by a share of their lengths. It moves the
+        # residuals by at most the share of ``reach``, and leverages by twice that of ``spread``.
+        spread = 0.0 if s == 0 else float(np.sqrt(inflation_factors(T)).sum())
+        reach = math.sqrt(problem.yy) * (1.0 + 2.0 * spread)
+        moved = 2.0 * np.abs(residual) * reach + 2.0 * np.abs(lost) * spread
+        rounding = problem.data.off * (rounding + moved / np.abs(one_minus_leverage))
         deleted = residual / one_minus_leverage
     if not surely_independent:
         one_minus_leverage[:] = 0.0

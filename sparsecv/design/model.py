@@ -22,7 +22,8 @@ class Model:
     coef, shape (p_raw,): Coefficients of all raw columns, 0 outside the support.
     tau, gamma: The largest number of features, and the ridge weight.
     objective, lower_bound: The training objective in solved units, and a lower bound on the least
-        objective of any support; NaN where they are not known.
+        objective of any support of τ features, or, where a criterion has chosen τ, of any support
+        that its penalty weighs no more; NaN where they are not known.
     proved: Whether no other support has a smaller objective, up to rounding.
     cv_error, std_error: The CV error of (γ, τ), and its standard error; NaN where none is known.
     distance: Of a projection, the mean squared distance to the average on held-out rows; else NaN.

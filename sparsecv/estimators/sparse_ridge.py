@@ -72,7 +72,8 @@ class SparseRidge(ModelViews, ModelFiles):
     gamma_ : float
         The ridge weight of the fit.
     objective_, lower_bound_, gap_ : float
-        Training objective on the scaled columns, its proved lower bound, their relative gap.
+        Training objective on the scaled columns, its proved lower bound, their relative gap. Where
+        a criterion chose τ, the bound is for supports that the criterion penalises no more.
     status_ : str
         "optimal", or why it is not proved: a value of :class:`sparsecv.solvers.Status`.
     n_nodes_ : int

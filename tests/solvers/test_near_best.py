@@ -1,9 +1,11 @@
 """Supports whose value is near the least: the tree that hands them out against enumeration."""
 
 import itertools
+from fractions import Fraction
 
 import numpy as np
 import pytest
+from support.brute_force import exact_moments, exact_objective
 from support.fresh import draws
 
 from sparsecv.solvers import SparseRidgeProblem
@@ -78,6 +80,23 @@ def test_the_best_by_a_criterion_comes_with_a_bound_that_holds_at_every_limit() 
         if nodes < 3:
             assert proof.status is Status.NODE_LIMIT
     assert proof.status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize(("penalty", "within"), [(1.0, 0.5), (1e12, 0.0)])
+def test_the_first_bound_counts_the_rounding_of_fits(penalty: float, within: float) -> None:
+    """Two columns leave 1e-11 of y; weights put them first, or tell nothing of sizes."""
+    for seed in range(8):
+        random = np.random.default_rng(seed)
+        X = random.standard_normal((8, 4))
+        y = X[:, 0] + X[:, 1] + 1e-11 * random.standard_normal(8)
+        weight = np.full(5, penalty**2.5)
+        weight[2] = penalty
+        problem = SparseRidgeProblem(X, y, gamma=1e-20 * within, tau=1)
+        best = near_best_subsets(problem, Comparison(weight), within).answers[0]
+        moments = exact_moments(X, y)
+        supports = itertools.combinations(range(4), best.size)
+        least = min(exact_objective(moments, problem.given_gamma, T) for T in supports)
+        assert Fraction(best.lower_bound) <= least
 
 
 def test_too_many_supports_end_the_list_and_are_said() -> None:

@@ -401,7 +401,7 @@ class SparseRidgeProblem:
             least = 0.5 * least * full
         return math.sqrt(self.yy) / least if least > 0.0 else math.inf
 
-    def zero_loss(self, upper: float) -> float:
+    def zero_loss(self, upper: Any) -> Any:
         """How much lower the least objective on any columns may be at the given γ than at ours.
 
         Searches work at a γ of at least the given one. Coefficients β add at most
@@ -412,18 +412,18 @@ class SparseRidgeProblem:
 
         Parameters
         ----------
-        upper : float
+        upper : float or ndarray
             At least the least objective at the γ that searches work with.
 
         Returns
         -------
-        float
+        float or ndarray
             In units of the objective: 0 where both γ are the same, ∞ where nothing bounds β.
         """
         if self.gamma == self.given_gamma:
             return 0.0
         lengths, reach = self.squared_lengths, self._reach()
-        if reach == math.inf or not upper < math.inf:
+        if reach == math.inf:
             return math.inf
         shortest = float(lengths[lengths > 0.0].min(initial=self.data.longest**2))
         off = self.data.unit.independence.moved * reach
@@ -431,7 +431,8 @@ class SparseRidgeProblem:
         if self.counted_gamma > 0.0:
             moved = self.data.unit.independence.moved * self.data.longest
             added += upper * moved * moved / (self.counted_gamma / 2.0)
-        return 1.01 * (added + 2.0 * math.sqrt(upper) * off + off * off)
+        sloped = 2.0 * off * np.sqrt(upper) if off > 0.0 else 0.0
+        return 1.01 * (added + sloped + off * off)
 
     @property
     def counted_gamma(self) -> float:

@@ -288,7 +288,7 @@ def tree_margin(problem: SparseRidgeProblem, objective: Array, tree: _EitherTree
     spread = tree.stretch * coefficient_spread(problem)
     margin = rounding_margin(objective, problem.yy, tree.reach, spread, problem.data.off)
     margin += tree.left_out(problem) * objective
-    return margin + [problem.zero_loss(f) for f in objective.tolist()]
+    return np.asarray(margin + problem.zero_loss(objective))
 
 
 def ranking(fits: Sequence[SubsetFit], supports: Sequence[NDArray[np.intp]]) -> list[int]:
@@ -391,7 +391,7 @@ def attained_margin(problem: SparseRidgeProblem, upper: Array) -> Array:
         reach, spread = 1.0 + math.sqrt(problem.p) * problem._reach() / length, np.inf
     with np.errstate(invalid="ignore"):
         margin = rounding_margin(upper, problem.yy, reach, spread, problem.data.off)
-    margin += np.reshape([problem.zero_loss(f) for f in upper.ravel().tolist()], upper.shape)
+    margin += problem.zero_loss(upper)
     return np.minimum(margin, 1e300)  # Ranges multiply it with numbers that may be 0.
 
 

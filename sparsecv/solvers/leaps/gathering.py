@@ -78,7 +78,7 @@ class NearBestAnswers(NamedTuple):
     """Every support whose value w·f is at most a multiple of the least, the best first.
 
     answers: The supports. Their status is optimal where the list is complete up to rounding, and
-        the lower bound of the first holds for all supports of its size.
+        the lower bound of the first holds for all supports of at most its weight.
     value, shape (k,): w·f of each.
     """
 
@@ -107,34 +107,35 @@ def near_best_subsets(
     limits, factor = (limits or Limits()).within(), 1.0 + within
     at = problem.at_unit_length()
     known = _Known(problem, Members(at, comparison))
-    table, nodes, status = known.members.table, 0, Status.OPTIMAL
+    table, status = known.members.table, Status.OPTIMAL
     least, sizes = comparison.of_units(table)
     known.add(np.vstack([np.ones(table.units.size), table.included, _seeds(at)]) > 0)
-    bound = math.inf
-    if sizes.size:
-        tree = Leaps(at, sizes, gathers=True)
-        tree.begin()
-        ended, doubt = False, 0.0
-        while not ended:
-            limit = factor * known.least
-            doubt = _in_doubt(at, tree, limit)
-            _search_below(tree, (limit + doubt) / least)
-            reached = limits.reached(tree.n_nodes)
-            if limit == 0.0 and within == 0.0:  # Nothing is better, and much may be as good.
-                reached = Status.PRECISION
-            elif (known.value <= limit).sum() > most:
-                reached = Status.NODE_LIMIT
-            if reached is not None:
-                status = reached
-                break
-            ended = tree.step(limits)
-            known.add(tree.handed_out())
-        nodes, limit = tree.n_nodes, factor * known.least
-        bound = limit if ended else min(limit, float((tree.open_bound() * least[tree.inner]).min()))
-        bound = max(bound - doubt, 0.0)
-        if ended and not doubt <= CERTAIN_SHARE * limit:
-            status = Status.PRECISION
-    work = Work(n_nodes=nodes, seconds=limits.elapsed())
+    tree = Leaps(at, sizes, gathers=True)
+    tree.begin()
+    counts, ended = least < np.inf, not sizes.size
+    while not ended:
+        limit = factor * known.least
+        wanted = np.where(counts, limit / least, 0.0)
+        doubt = _in_doubt(at, tree, wanted)
+        _search_below(tree, wanted + counts * doubt)
+        reached = limits.reached(tree.n_nodes)
+        if limit == 0.0 and within == 0.0:  # Nothing is better, and much may be as good.
+            reached = Status.PRECISION
+        elif (known.value <= limit).sum() > most:
+            reached = Status.NODE_LIMIT
+        if reached is not None:
+            status = reached
+            break
+        ended = tree.step(limits)
+        known.add(tree.handed_out())
+    bound = limit = factor * known.least
+    if not ended:
+        above = np.minimum(tree.open_bound(), wanted[sizes]) - doubt[sizes]
+        bound = float((above * least[sizes]).min())
+    work = Work(n_nodes=tree.n_nodes, seconds=limits.elapsed())
+    known.off = _in_doubt(at, tree, known.objective)
+    if ended and known.doubtful(limit):
+        status = Status.PRECISION
     return known.listed(factor, bound, status, work, most)
 
 
@@ -152,12 +153,13 @@ class _Known:
     """Supports that a search knows, with their objectives f and values w·f.
 
     problem: The problem at its own γ.
+    off: What rounding, and a working γ, may add to each objective.
     """
 
     def __init__(self, problem: SparseRidgeProblem, members: Members) -> None:
         self.problem, self.members = problem, members
         self.supports: list[NDArray[np.intp]] = []
-        self.objective, self.value = np.empty(0), np.empty(0)
+        self.objective, self.value, self.weight, self.off = np.empty((4, 0))
 
     def add(self, rows: NDArray[np.bool_]) -> None:
         """Add those of some supports, shape (k, m), that count and are new."""
@@ -168,11 +170,17 @@ class _Known:
             self.supports += supports
             self.objective = np.append(self.objective, objective)
             self.value = np.append(self.value, weights * objective)
+            self.weight = np.append(self.weight, weights)
 
     @property
     def least(self) -> float:
         """The least value; ∞ where nothing is known."""
         return float(self.value.min(initial=math.inf))
+
+    def doubtful(self, limit: float) -> bool:
+        """Whether a value may be at most a limit, and be off by more than a share of the limit."""
+        off = self.weight * self.off
+        return bool((off > CERTAIN_SHARE * limit)[self.value - off <= limit].any())
 
     def listed(
         self, factor: float, bound: float, status: Status, work: Work, most: int
@@ -182,8 +190,8 @@ class _Known:
         bound: A lower bound on the values of all supports that are not known.
         status, work: Those of the search, which every answer gets. Where more than ``most``
             supports are that good, the status is NODE_LIMIT.
-        Returns: Answers by increasing value. The lower bound of an answer holds for all
-            supports of its size that are not listed before it.
+        Returns: Answers by increasing value. The lower bound of an answer holds for all supports
+            of at most its weight that are not listed before it.
         """
         chosen = np.flatnonzero(self.value <= factor * self.least)
         # Of supports that tie the smallest comes first, then the order of columns.
@@ -195,12 +203,13 @@ class _Known:
         answers = []
         for i in ranked[:most]:
             objective, value = float(self.objective[i]), float(self.value[i])
+            above = min(objective, bound / float(self.weight[i])) - float(self.off[i])
             answers.append(
                 Answer(
                     size=self.problem.constraints.units(self.supports[i]).size,
                     support=self.supports[i],
                     objective=objective,
-                    lower_bound=0.0 if value == 0.0 else objective * min(bound / value, 1.0),
+                    lower_bound=max(above, 0.0),
                     # Nothing is better than a fit that leaves nothing.
                     status=Status.OPTIMAL if value == 0.0 and factor == 1.0 else status,
                     work=work,
@@ -232,9 +241,10 @@ def _search_below(tree: Leaps, limit: Array) -> None:
     tree.lists.max_kept[: loss.size, 0] = tree.lists.max_searched[: loss.size, 0] = loss
 
 
-def _in_doubt(at: SparseRidgeProblem, tree: Leaps, value: float) -> float:
-    """What rounding, and a working γ, may add to objectives of at most this value in a tree.
+def _in_doubt(at: SparseRidgeProblem, tree: Leaps, objective: Array) -> Array:
+    """What rounding, and a working γ, may add to objectives in a tree, or to fits.
 
-    It is finite, so that the limit of a size that does not count is 0.
+    It is at most twice yᵀy, as no objective exceeds yᵀy by more than rounding.
     """
-    return min(float(tree_margin(at, np.array([value]), tree)[0]), 1e300)
+    lost = at.data_losses(objective, [at.p] * objective.size, True)
+    return np.minimum(tree_margin(at, objective, tree) + lost, 2.0 * at.yy)

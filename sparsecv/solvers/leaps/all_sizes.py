@@ -16,10 +16,10 @@ from ..core.problem import SparseRidgeProblem, checked_sizes, checked_support
 from ..core.quick_fits import fit_supports
 from ..core.result import Answer, Status, Work, nothing_left
 from ..core.subset_fit import SubsetFit, inflation_factors
-from ..core.threads import cached, on_one_thread
+from ..core.threads import on_one_thread
 from ..kernels.linalg import Array
 from ..supports.path import SupportGrower
-from ..supports.rounding import forward_order, stacked
+from ..supports.rounding import stacked
 from .open_nodes import RELATIVE_ROUNDING, expand
 from .tree import Leaps
 
@@ -221,12 +221,13 @@ def support_objectives(problem: SparseRidgeProblem, supports: Sequence[NDArray[n
 
 
 class _Unsearched:
-    """What stands for a tree of too many columns: forward selection, and one bound for all sizes.
+    """What stands for a tree of too many columns: grown supports, and one bound for all sizes.
 
     problem, sizes, starts: As of :class:`SizesTree`.
     """
 
     n_nodes, stretch = 0, 1.0
+    reach = 1e100  # Only the ridge bounds the coefficients.
 
     def __init__(
         self,
@@ -235,22 +236,15 @@ class _Unsearched:
         starts: Sequence[NDArray[np.intp]],
     ) -> None:
         self.problem, self.sizes, self.starts = problem, sizes, starts
-
-    @cached
-    def reach(self) -> float:
-        """The number ``reach`` of the fit on all columns; 1e100 where only the ridge bounds it."""
-        p = self.problem.p
-        few = p <= self.problem.triangle.shape[0]
-        if not few or all_certain(self.problem, coefficient_spread(self.problem)):
-            return 1e100
-        return min(_reach_of(self.problem, np.arange(p)), 1e100)
+        self.limits = Limits()
 
     def left_out(self, at: SparseRidgeProblem) -> float:
         """The share of an objective that is not searched for want of a column, which is 0."""
         return 0.0
 
     def run(self, limits: Limits) -> Status:
-        """Search nothing; the limit that was reached."""
+        """Search nothing; the limit that was reached. Growing supports ends at the limits, too."""
+        self.limits = limits
         return limits.reached(0) or Status.NODE_LIMIT
 
     def open_leaves(self) -> Leaves:
@@ -263,21 +257,12 @@ class _Unsearched:
         return whole.loss.repeat(self.sizes.size)
 
     def candidates(self, n: int) -> list[list[NDArray[np.intp]]]:
-        """The support of every size by forward selection, or a better start; none if n > 1."""
-        problem, sizes = self.problem, self.sizes.tolist()
+        """A good support of every size, grown from the starts; none if n > 1."""
         if n > 1:
-            return [[] for _ in sizes]
-        if not problem.constraints.plain:
-            grower = SupportGrower(problem, sizes, self.starts)
-            by_size = grower.at(problem.gamma, self.starts, Limits())
-            return [[by_size[s]] for s in sizes]
-        X, y = problem.triangle[:, : problem.p], problem.triangle[:, problem.p]
-        order = forward_order(X, y, sizes[-1], problem.gamma)
-        found = []
-        for s in sizes:
-            options = [np.sort(order[:s]), *(t for t in self.starts if t.size == s)]
-            found.append([options[ranking([problem.fit(t) for t in options], options)[0]]])
-        return found
+            return [[] for _ in self.sizes]
+        grower = SupportGrower(self.problem, self.sizes.tolist(), self.starts)
+        by_size = grower.at(self.problem.gamma, self.starts, self.limits)
+        return [[by_size[size]] for size in self.sizes.tolist()]
 
 
 _EitherTree = Leaps | _Unsearched

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
+from ..core.quick_fits import fit_supports
 from ..core.result import Status
 from ..kernels.envelope import value_between
 from ..kernels.fits import FitRoom, ridge_fits
@@ -90,10 +91,10 @@ class GammaTrees:
         self.make_lists(bool(self.listed) or m > UNITS_OF_LARGE_TREES)
         self.todo = np.zeros(m + 1, dtype=bool)
         self.best = self.tree.best = np.full((m + 1, m), -1, dtype=np.int64)
+        # The fit on all columns, whose factor is the array from which the tree makes its root.
         order = np.empty((3, p), dtype=np.int64)
         self.room = FitRoom(self.tree.tree.triangle, np.empty_like(columns), order)
-        self.coef, self.every = np.empty((8 * (m + 1), p)), np.arange(p)[None]
-        self.whole = np.empty(1)
+        self.every, self.coef, self.whole = np.arange(p)[None], np.empty((1, p)), np.empty(1)
 
     def make_lists(self, worth_it: bool) -> None:
         """Let trees list runners-up from now on, if that is worth it and γ are near each other.
@@ -120,17 +121,15 @@ class GammaTrees:
             with γ = 0 nothing is left of a column beside the columns before it.
         """
         tree, ridge = self.tree, at.gamma / 2.0
-        # The factor of all columns is left in R, the array from which the tree makes its root.
         given = self.columns, ridge, self.triangular, self.every
-        n_failed = ridge_fits(*given, self.coef, self.whole, self.room, 0.0)
-        if n_failed > 0:
+        if ridge_fits(*given, self.coef, self.whole, self.room, 0.0) > 0:
             return None
         tree.at_ridge(ridge)
         self.todo[self.sizes] = True
         sizes, wanted = self.sizes, self.wanted
         if self.listed:
             tree.begin()
-            self.todo &= ~self.told_by_lists(at.gamma)
+            self.todo &= ~self.told_by_lists(at)
             sizes = np.flatnonzero(self.todo)
             if not sizes.size:
                 return Status.OPTIMAL
@@ -174,12 +173,12 @@ class GammaTrees:
         if self.table.bounded:
             self.best[sizes] = self.best[best]
 
-    def told_by_lists(self, gamma: float) -> NDArray[np.bool_]:
+    def told_by_lists(self, at: SparseRidgeProblem) -> NDArray[np.bool_]:
         """Sizes whose best support at γ is a listed one, shape (units + 1,); ``best`` takes it.
 
-        The tree must have its root at γ, which says how far rounding may move objectives.
+        The tree must have its root at the γ of ``at``, and says how far rounding moves objectives.
         """
-        tie = float(self.tree.now("tie"))
+        gamma, tie = at.gamma, float(self.tree.now("tie"))
         gammas = np.array(sorted(self.listed))
         bounds = np.array([self.listed[known][0] for known in gammas])
         listed = np.array([self.listed[known][1] for known in gammas])
@@ -197,15 +196,13 @@ class GammaTrees:
         masks = np.concatenate([listed[low, every], listed[high, every]], axis=1)
         twice = (masks[:, 4:, None] == masks[:, None, :4]).all(axis=3).any(axis=2)
         masks[:, 4:][twice] = 0
-        # A row without a support gets yᵀy, the largest value.
-        values = np.empty(masks.shape[:2])
         m = self.table.units.size
-        supports = placed(mask_rows(masks.reshape(values.size, -1), m), m)
-        columns = self.table.expanded(supports)
-        supports = supports.reshape(*values.shape, -1)
-        given = self.columns, gamma / 2.0, self.triangular, columns
-        if ridge_fits(*given, self.coef, values.reshape(-1), self.room, 0.0) > 0:
-            return np.zeros_like(told)
+        holds = mask_rows(masks.reshape(-1, masks.shape[2]), m)
+        supports, sizes = placed(holds, m), holds.sum(axis=1)
+        columns = self.table.supports(supports, sizes, at.p)
+        # A row without a support gets yᵀy, the largest value.
+        _, objective = fit_supports(at, np.array([gamma]), columns[None])
+        values, supports = objective.reshape(told.size, -1), supports.reshape(told.size, -1, m)
         least = values.min(axis=1)
         n_tied = (values <= least[:, None] * (1.0 + 2.0 * tie)).sum(axis=1)
         told &= (least * (1.0 + tie) < bound) & (n_tied == 1)

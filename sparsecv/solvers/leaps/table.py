@@ -135,11 +135,3 @@ class TreeTable:
         missing = sizes - holds.sum(axis=1)
         holds |= spare & (np.cumsum(spare, axis=1) <= missing[:, None])
         return placed(holds[:, rules.unit], most)
-
-    def expanded(self, members: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The same rows as columns of the tree."""
-        if self.columns.size == self.units.size:
-            return members
-        holds = np.zeros((members.shape[0], self.units.size + 1), dtype=bool)
-        holds[np.arange(members.shape[0])[:, None], members] = True
-        return placed(np.repeat(holds[:, :-1], np.diff(self.first), axis=1), self.columns.size)

@@ -86,8 +86,8 @@ class StabilityCV(BaseSearchCV):  # type: ignore[misc]
     -----
     ``SparseRidge`` with a grid over ``tau`` and ``gamma`` and the squared loss is fitted along
     whole paths: up to 20 columns to optimality, and beyond by forward steps and swaps, where the
-    final model is the best that 10 s of ``SparseRidge`` find. With a backend or a time limit of its
-    own every model is fitted alone, as any other estimator's.
+    final model is the best that 10 s of ``SparseRidge`` find. With a backend, a time limit or
+    ``missing`` of its own every model is fitted alone, as any other estimator's.
 
     Examples
     --------
@@ -273,6 +273,7 @@ def learner_of(
         and set(fit_params) <= {"sample_weight"}
         and estimator.backend in ("auto", "native")  # Paths call no other back end.
         and estimator.time_limit != 0  # Paths prove what they find.
+        and estimator.missing is None  # Paths fill no missing values.
     ):
         return EstimatorLearner(estimator, list(ParameterGrid(dict(grid))), X, y, loss, fit_params)
     # A clone is asked, because the check of the rows sets attributes of the estimator.

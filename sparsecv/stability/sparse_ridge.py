@@ -108,7 +108,7 @@ class SparseRidgeLearner:
             raise InputError(f"solver must be one of {', '.join(SOLVERS)}; got {solver!r}")
         self.X, self.y, self.asked, self.weights = X, y, asked, weights
         self.time_limit = time_limit
-        checked_taus(taus, X.shape[1], None if asked is None else asked.constraints)
+        checked_taus(taus, X.shape[1])
         self.taus, self.gammas = np.asarray(taus, dtype=np.intp), checked_gammas(gammas)
         self.protocol = Protocol(
             "honest", "unit-variance" if standardize else "none", intercept=fit_intercept

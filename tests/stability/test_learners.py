@@ -10,15 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import make_classification
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import KFold, ParameterGrid, cross_val_score
+from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from support.fresh import examples
 from support.learners import Array, label_of, made
 from support.problems import regression
 
-from sparsecv import SparseRidge, StabilityCV
+from sparsecv import Constraints, SparseRidge, StabilityCV
 from sparsecv.design.folds import make_folds
 from sparsecv.errors import InputError, UnprovedWarning
 from sparsecv.estimators.stability_cv import REFIT_SECONDS
@@ -55,6 +57,29 @@ def test_a_grid_of_sparse_ridge_is_fitted_along_paths(p: int) -> None:
     np.testing.assert_allclose(found.cv_results_["stability"], errors.stability)
     limit = found.best_estimator_.time_limit
     assert limit == (SparseRidge().time_limit if solver == "exact" else REFIT_SECONDS)
+
+
+def test_missing_values_are_filled_by_training_rows() -> None:
+    """As in a pipeline that fills them, of which a clone is fitted to the training rows."""
+    X, y = made(30, 4)
+    X[[2, 9, 17, 25], [0, 1, 2, 3]] = np.nan
+    filled = make_pipeline(SimpleImputer(), SparseRidge())
+    names = {"gamma": [0.1, 10.0], "tau": [1, 3]}
+    steps = {f"sparseridge__{name}": values for name, values in names.items()}
+    found = [
+        StabilityCV(estimator, grid, cv=4, random_state=0).fit(X, y)
+        for estimator, grid in ((SparseRidge(missing="mean"), names), (filled, steps))
+    ]
+    for name in ("cv_error", "stability"):
+        one, other = (model.cv_results_[name] for model in found)
+        np.testing.assert_allclose(one, other, rtol=1e-9)
+
+
+def test_a_size_that_constraints_do_not_allow_is_lowered() -> None:
+    X, y = made(20, 4)
+    pair = SparseRidge(constraints=Constraints(groups={"pair": [0, 1]}))
+    found = StabilityCV(pair, {"gamma": [1.0], "tau": [3, 4]}, cv=4, random_state=0).fit(X, y)
+    assert found.cv_results_["cv_error"][0] == found.cv_results_["cv_error"][1]
 
 
 def test_an_unknown_solver_is_refused() -> None:

@@ -313,3 +313,30 @@ def test_too_many_columns_to_branch_on(n: int) -> None:
     # all columns: the only support there is
     assert found[-1].objective == pytest.approx(problem.objective(np.arange(p)), rel=1e-9)
     assert found[-1].lower_bound == pytest.approx(found[-1].objective, rel=1e-5)
+
+
+def test_a_spread_that_loses_its_digits_is_computed_afresh() -> None:
+    """Columns 0 and 1 differ by 1e-6, and γ/2 is 1e-12; the optimum is column 2, and predicts 0."""
+    tested = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((6, 3))
+        X[:, 1] = X[:, 0] + 1e-6 * rng.standard_normal(6)
+        error, low, high = 0.5 * rng.standard_normal(6), 0.0, 10.0
+        for _ in range(50):  # The share of column 2 from which column 2 fits best, but for 1e-5.
+            share = 0.5 * (low + high)
+            problem = SparseRidgeProblem(X, X[:, 1] + share * X[:, 2] + error, gamma=2e-12, tau=1)
+            objective = [problem.objective([j]) for j in range(3)]
+            if objective[2] < min(objective[:2]) * (1.0 - 1e-5):
+                high = share
+            else:
+                low = share
+        if objective[2] < min(objective[:2]):
+            tested += 1
+            leaves = children(3, [], [0, 1, 2], 2)
+            rows, upper = np.array([[5.0, 1.0, 0.0]]), np.array([[objective[1]]])
+            known = (rows[:, 1:2] @ problem.fit([1]).coef)[None]
+            upper += all_sizes.attained_margin(problem, upper)
+            ends = prediction_ranges(problem, leaves, rows, np.array([1]), known, upper)
+            assert ends[0][0, 0] <= 0.0 <= ends[1][0, 0]
+    assert tested > 20

@@ -145,7 +145,7 @@ def evaluate(tree, level, j, size, low):
     kept, searched = tree.lists.max_kept, tree.lists.max_searched
     n, better, promising = tree.n_open[level], 0, 0
     alone = tree.t.shape[0] == 0
-    if tree.wide > 0:
+    if tree.wide > 0 or tree.gathers > 0:
         evaluate_columns(tree, level, j)
     elif alone:
         losses[0] = loss[level, 0] + tree.added_loss[level, j]

@@ -207,18 +207,7 @@ class Decomposed:
         for i, one in enumerate(problems):
             if one.data.gram is not None:  # Columns are off by the root of what products are.
                 self._off[i] += math.sqrt(one.data.gram.off)
-        nothing = np.empty((0, size))
-        self.made = Decomposition(
-            number=np.empty(0, dtype=np.intp),
-            columns=np.empty((0, size), dtype=np.intp),
-            energy=nothing,
-            squares=nothing,
-            left=np.empty(0),
-            reach=np.empty((0, 2)),
-            off=np.empty(0),
-            turned=nothing,
-            vectors=np.empty((0, size, size)),
-        )
+        self.made = self._decomposed(np.empty(0, dtype=np.intp), np.empty((0, size), dtype=np.intp))
 
     def of(self, numbers: NDArray[np.intp], masks: Mask) -> NDArray[np.int64]:
         """Rows of the decompositions of some problems on some supports, made where missing."""
@@ -233,6 +222,12 @@ class Decomposed:
 
     def add(self, numbers: NDArray[np.intp], columns: NDArray[np.intp]) -> None:
         """Decompose the rows of some problems on some supports, shape (m, size), ended by −1."""
+        pairs = zip(self.made, self._decomposed(numbers, columns), strict=True)
+        joined: list[Any] = [np.concatenate(pair) for pair in pairs]
+        self.made = Decomposition(*joined)
+
+    def _decomposed(self, numbers: NDArray[np.intp], columns: NDArray[np.intp]) -> Decomposition:
+        """The decompositions that :meth:`add` takes."""
         p = self._rows.shape[2] - 2  # The last column is zero, in the place of missing columns.
         rows = np.arange(self._rows.shape[1])
         X = self._rows[numbers[:, None, None], rows[:, None], columns[:, None, :]]
@@ -245,24 +240,18 @@ class Decomposed:
         extent = np.where(none, 0.0, s)
         left = np.einsum("ir,ir->i", rest, rest) + np.where(none, along**2, 0.0).sum(axis=1)
         along[none] = 0.0
-        count = (columns >= 0).sum(axis=1)
-        least = extent[np.arange(len(s)), np.minimum(count, s.shape[1]) - 1]
-        least[count > s.shape[1]] = 0.0
-        # With fewer rows than columns the other values are 0.
-        wide = ((0, 0), (0, self.size - s.shape[1]))
-        more = Decomposition(
+        least = extent[np.arange(len(s)), (columns >= 0).sum(axis=1) - 1]
+        return Decomposition(
             number=numbers,
             columns=columns,
-            energy=np.pad(along**2, wide),
-            squares=np.pad(np.where(none, 1.0, extent**2), wide, constant_values=1.0),
+            energy=along**2,
+            squares=np.where(none, 1.0, extent**2),
             left=left,
             reach=np.column_stack([np.sqrt(np.einsum("irk,irk->i", X, X)), least]),
             off=self._off[numbers],
-            turned=np.pad(extent * along, wide),
-            vectors=np.pad(V, (*wide, (0, 0))),
+            turned=extent * along,
+            vectors=V,
         )
-        joined: list[Any] = [np.concatenate(pair) for pair in zip(self.made, more, strict=True)]
-        self.made = Decomposition(*joined)
 
 
 class Pieces(NamedTuple):
@@ -436,10 +425,10 @@ def split_gamma(low: float, high: float) -> float:
 def stacked_rows(problems: Sequence[SparseRidgeProblem]) -> Array:
     """Factors of [X y] of problems of the same columns, each with a last column of zeros.
 
-    Returns, shape (problems, r, p + 2): Rows of zeros give all problems one shape.
+    Returns, shape (problems, p + 1, p + 2): Rows of zeros give all problems one shape.
     """
     bases = [problem.triangle for problem in problems]
-    made = np.zeros((len(bases), max(len(base) for base in bases), problems[0].p + 2))
+    made = np.zeros((len(bases), problems[0].p + 1, problems[0].p + 2))
     for rows, base in zip(made, bases, strict=True):
         rows[: len(base), :-1] = base
     return made

@@ -265,6 +265,32 @@ def factor_members(tree, m):
 
 
 @kernel(inner=True)
+def copy_problems(tree, level):
+    """Begin with the node's losses, 1 − h_i and r_i/(1−h_i) to drop the columns of a member."""
+    chain = tree.chain
+    for k in range(tree.n_open[level]):
+        tree.child_loss[k] = tree.loss[level, k]
+        chain.remain[k] = tree.one_minus_leverage[level, k]
+        chain.deleted[k] = tree.deleted_residual[level, k]
+
+
+@kernel(inner=True)
+def drop_column(tree, level, pivot, b, W):
+    """Add to ``child_loss``, ``chain.remain`` and ``chain.deleted`` what dropping a column adds.
+
+    pivot, b, W: The column's diagonal entry of A, coefficient and row of W, as it leaves.
+    """
+    losses, remain, deleted = tree.child_loss, tree.chain.remain, tree.chain.deleted
+    for k in range(tree.n_open[level]):
+        w = W[k]
+        shifted = b - w * deleted[k]
+        losses[k] += shifted * shifted / (pivot + w * w / remain[k])
+        grown = remain[k] + w * w / pivot
+        deleted[k] = (deleted[k] * remain[k] + w * b / pivot) / grown
+        remain[k] = grown
+
+
+@kernel(inner=True)
 def fresh_losses(tree, level, j):
     """Losses of the child without free member j for every open problem, in ``tree.child_loss``.
 
@@ -273,7 +299,7 @@ def fresh_losses(tree, level, j):
     W_j = v_j/T_jj, with z = T⁻ᵀX_Sᵀy and V = T⁻ᵀZ_Sᵀ. So dropping the column adds z_j² to the loss
     or, without row i, (z_j − v_ji r_i/(1−h_i))² / (1 + v_ji²/(1−h_i)).
     """
-    T, chain, first, member = tree.triangle, tree.chain, tree.first, tree.free[level, j]
+    T, first, member = tree.triangle, tree.first, tree.free[level, j]
     m = 0
     for unit in range(tree.mask.shape[0]):
         if unit != member and has_bit(tree.mask, level, unit):
@@ -281,28 +307,17 @@ def fresh_losses(tree, level, j):
             m += 1
     tree.members[m] = member
     n = factor_members(tree, m + 1)
-    V, losses, remain, deleted = tree.V, tree.child_loss, chain.remain, chain.deleted
-    width, count = first[member + 1] - first[member], tree.n_open[level]
-    alone = tree.t.shape[0] == 0
-    if not alone:
+    width, alone = first[member + 1] - first[member], tree.t.shape[0] == 0
+    if alone:
+        tree.child_loss[0] = tree.loss[level, 0]
+    else:
         solve_rows(tree, level, n)
-    for i in range(count):
-        losses[i] = tree.loss[level, i]
-        if not alone:
-            remain[i] = tree.one_minus_leverage[level, i]
-            deleted[i] = tree.deleted_residual[level, i]
+        copy_problems(tree, level)
     for c in range(n - 1, n - 1 - width, -1):
-        z = T[c, n]
         if alone:
-            losses[0] += z * z
-            continue
-        for i in range(count):
-            v = V[c, i]
-            shifted = z - v * deleted[i]
-            losses[i] += shifted * shifted / (1.0 + v * v / remain[i])
-            grown = remain[i] + v * v
-            deleted[i] = (deleted[i] * remain[i] + v * z) / grown
-            remain[i] = grown
+            tree.child_loss[0] += T[c, n] * T[c, n]
+        else:
+            drop_column(tree, level, 1.0, T[c, n], tree.V[c])
 
 
 @kernel(inner=True)
@@ -313,19 +328,16 @@ def evaluate_columns(tree, level, j):
     ``chain.W``, ``remain`` and ``deleted`` get what :func:`update_columns` needs. Where too many
     digits would cancel, the losses are those of a fresh factor, and ``chain.whole`` says so.
     """
-    chain, W, losses, n = tree.chain, tree.chain.W, tree.child_loss, tree.n_open[level]
+    chain, W, n = tree.chain, tree.chain.W, tree.n_open[level]
     if chain.whole[level, j] == 0:
         fresh_losses(tree, level, j)
         return
     if tree.t.shape[0] == 0:
-        losses[0] = tree.loss[level, 0] + tree.added_loss[level, j]
+        tree.child_loss[0] = tree.loss[level, 0] + tree.added_loss[level, j]
         return
     member, i, D, coef = tree.free[level, j], tree.start[level, j], chain.square, chain.coef
     width = tree.first[member + 1] - tree.first[member]
-    for k in range(n):
-        losses[k] = tree.loss[level, k]
-        chain.remain[k] = tree.one_minus_leverage[level, k]
-        chain.deleted[k] = tree.deleted_residual[level, k]
+    copy_problems(tree, level)
     for d in range(width):
         coef[d], D[d, d] = tree.beta[level, i + d], tree.diagonal[level, i + d]
         for e in range(d):
@@ -334,13 +346,7 @@ def evaluate_columns(tree, level, j):
             W[d, k] = tree.W[tree.offset[level] + i + d, k]
     for d in range(width):
         pivot, b = D[d, d], coef[d]
-        for k in range(n):
-            w, remain = W[d, k], chain.remain[k]
-            shifted = b - w * chain.deleted[k]
-            losses[k] += shifted * shifted / (pivot + w * w / remain)
-            grown = remain + w * w / pivot
-            chain.deleted[k] = (chain.deleted[k] * remain + w * b / pivot) / grown
-            chain.remain[k] = grown
+        drop_column(tree, level, pivot, b, W[d])
         for e in range(d + 1, width):
             weight = D[e, d] / pivot
             coef[e] -= weight * b

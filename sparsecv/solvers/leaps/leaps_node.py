@@ -63,7 +63,7 @@ class Chain(NamedTuple):
     width: Annotated[Ints, "m"]  # by level of the child: number of columns that were dropped
     block: Annotated[Array, "m p rest"]  # by level: A between a column and those before it in its
     # unit
-    whole: Annotated[NDArray[np.int8], "m m"]  # by level: 1 where ``added_loss`` has all columns
+    whole: NDArray[np.int8]  # (m, m), by level: 1 where ``added_loss`` has all columns
     child_block: Annotated[Array, "p rest"]  # the same of a child before it is put in order
     child_whole: Annotated[NDArray[np.int8], "m"]
     source: Annotated[Ints, "m"]  # a child's free members in its parent's order
@@ -258,7 +258,8 @@ def new_chain(m: int, p: int, n: int, width: int) -> Chain:
 
     n: Number of deleted rows.
     """
-    return allocated(Chain, {"m": m, "p": p, "n": n, "w": width, "rest": width - 1})
+    lengths = {"m": m, "p": p, "n": n, "w": width, "rest": width - 1}
+    return allocated(Chain, lengths, whole=np.ones((m, m), dtype=np.int8))
 
 
 def new_within(m: int, lower: Array, upper: Array) -> Within:

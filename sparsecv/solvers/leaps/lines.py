@@ -62,14 +62,7 @@ def close_lines(tree, level, j, size, low):
         if losses[k] == np.inf:
             continue
         i = tree.problem_of[level, k]
-        if tree.wide > 0:
-            spare, centre = chain.remain[k], chain.deleted[k]
-        else:
-            w, pivot = tree.W[tree.offset[level] + j, k], 1.0 / tree.diagonal[level, j]
-            before = tree.one_minus_leverage[level, k]
-            spare = before + w * w * pivot
-            centre = before * tree.deleted_residual[level, k] + w * pivot * tree.beta[level, j]
-            centre /= spare
+        spare, centre = chain.remain[k], chain.deleted[k]
         a, b, c = spare, 2.0 * spare * centre, losses[k] + spare * centre * centre
         if not may_win(gathering, low, i, a, b, c):
             losses[k] = np.inf

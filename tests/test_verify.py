@@ -185,6 +185,22 @@ def test_a_solution_has_a_certificate_of_its_problem(here: Path) -> None:
     assert str(found.objective)[:8] in verify.check("proof", "proof.csv")[0]
 
 
+def test_the_coefficient_of_a_long_column_keeps_its_digits(here: Path) -> None:
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.standard_normal((10, 4)), np.full(10, 1e8)])
+    y = X[:, 0] + 0.3 * rng.standard_normal(10)
+    found = solve(SparseRidgeProblem(X, y, gamma=1.0, tau=2)).certificate()
+    found.save(here / "proof")
+    assert verify.check("proof", "proof.csv") == found.claim
+
+
+def test_numbers_of_many_places_have_no_certificate() -> None:
+    X = np.array([[1.0, 2.0], [1e-310, 1.0], [3.0, 1.0]])
+    found = solve(SparseRidgeProblem(X, X[:, 0] + [0.1, 0.2, 0.4], gamma=1.0, tau=1))
+    with pytest.raises(InputError, match="decimal place 300"):
+        found.certificate()
+
+
 @pytest.mark.parametrize("cv", [4, "loo"])
 @pytest.mark.parametrize("intercept", [True, False])
 def test_choices_are_accepted(cv: Any, intercept: bool, here: Path) -> None:

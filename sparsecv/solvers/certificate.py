@@ -31,8 +31,10 @@ from .relaxation.root import relaxed_node
 from .supports.rounding import pad_support
 
 # A leaf's coefficients are written with the first of these numbers of bits that proves the leaf.
-# Coefficients of fits are written with the last, which loses less than floating point does.
 BITS = (16, 24, 32, 60)
+# So many bits of the largest coefficient of a fit leave all bits of one that is up to 1e44 times as
+# small, as that of a column of so much larger numbers is: a choice.
+BITS_OF_FITS = 200
 # A claimed objective is lowered by this share and written with 12 digits. The share exceeds what
 # rounding of the objective (some 1e-13 of it) and of the digits (5e-12) may add. It is a choice.
 CLAIMED_BELOW = 2e-11
@@ -220,7 +222,7 @@ def block_of(
     for form, number, support in zip(forms, numbers, supports, strict=True):
         beta = np.zeros(form.problem.p)
         beta[support] = form.problem.fit(support).coef / form.lengths[support]
-        columns, bits, c = units.rounded(beta[None], BITS[-1])[0][0]
+        columns, bits, c = units.rounded(beta[None], BITS_OF_FITS)[0][0]
         zero = [int(j) for j in support if j not in columns]
         fits.append([number, columns + zero, bits, c + [0] * len(zero)])
     size, diagonal = forms[0].problem.tau, forms[0].diagonal

@@ -20,6 +20,8 @@ from ...errors import InputError, file_faults
 from ...verify import FORMAT, claim
 from ..kernels.linalg import Array
 
+# Powers of ten up to this one are numbers of 64 bits.
+MOST_PLACES = 300
 # Columns, a power of 2, and the coefficients of these columns times that power.
 Point = tuple[list[int], int, list[int]]
 
@@ -37,7 +39,11 @@ class IntegerScale(NamedTuple):
     @classmethod
     def of(cls, cells: Sequence[Sequence[str]], scale: Array, y_spread: float) -> IntegerScale:
         """The units of columns of decimal strings, the response last, which have these scales."""
-        tens = [10 ** max(0, -min(map(_exponent, column))) for column in cells]
+        places = [max(0, -min(map(_exponent, column))) for column in cells]
+        if max(places) > MOST_PLACES:
+            most = f"digits beyond decimal place {MOST_PLACES}"
+            raise InputError(f"a certificate serves no numbers with {most}: rescale or round them")
+        tens = [10**place for place in places]
         lengths = np.array([float(ten) for ten in tens[:-1]]) * scale
         longest = max(float(lengths.max()), tens[-1] * y_spread)
         shifts = np.ceil(np.log2(longest / lengths)).astype(int).tolist()

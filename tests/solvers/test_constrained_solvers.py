@@ -123,6 +123,28 @@ def test_the_bound_counts_short_components_of_groups_that_are_left_out() -> None
     assert found.lower_bound <= min(exact_objective(joint, 4e-24, s) for s in ([0, 1], [2, 3]))
 
 
+def test_rounding_of_a_fit_counts_the_coefficients_of_short_columns_where_gamma_is_lost() -> None:
+    """Columns 0 and 1 are 1e-10 of their length apart, and column 2 is 10⁴ times as long."""
+    turn = np.linalg.qr(np.random.default_rng(0).normal(size=(24, 24)))[0]
+    X = turn[:, [0, 0, 1]] * [1e-2, 1e-2, 1e2]
+    X[:, 1] += 1e-12 * turn[:, 3]
+    problem = SparseRidgeProblem(
+        X, turn[:, 3], gamma=1e-34, tau=2, constraints=Constraints(include=[0])
+    )
+    assert solve(problem).lower_bound <= exact_objective(
+        exact_moments(X, turn[:, 3]), 1e-34, [0, 1]
+    )
+
+
+def test_a_tree_counts_what_rounding_hides_of_a_component_that_it_leaves_out() -> None:
+    turn = np.linalg.qr(np.random.default_rng(0).normal(size=(24, 24)))[0]
+    X, y = turn[:, [0, 0, 1]] * [2.0, 2.0, 0.5], turn[:, 3] + turn[:, 4]
+    X[:, 1] += 2e-15 * turn[:, 3]
+    asked = Constraints(groups=[*"aab"])
+    found = solve(SparseRidgeProblem(X, y, gamma=1e-23, tau=2, constraints=asked))
+    assert found.lower_bound <= exact_objective(exact_moments(X, y), 1e-23, range(3))
+
+
 def test_rounding_of_a_fit_counts_the_coefficients_that_the_given_gamma_allows() -> None:
     """Columns 0 and 1 of a long table differ by 3e-14, and have coefficients of some 1e9."""
     turn = np.linalg.qr(np.random.default_rng(0).normal(size=(24, 24)))[0]

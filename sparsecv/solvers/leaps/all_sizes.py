@@ -15,6 +15,7 @@ from ..core.plan import holds_tree
 from ..core.problem import SparseRidgeProblem, checked_sizes, checked_support
 from ..core.quick_fits import fit_supports
 from ..core.result import Answer, Status, Work, nothing_left
+from ..core.rows import DEPENDENT_SHARE
 from ..core.subset_fit import SubsetFit, inflation_factors
 from ..core.threads import on_one_thread
 from ..kernels.linalg import Array
@@ -340,7 +341,9 @@ def coefficient_spread(problem: SparseRidgeProblem, gamma: float | None = None) 
 
     gamma: By default the γ that searches work with.
     """
-    return 2.0 * math.sqrt(problem.data.sum_of_squares / (gamma or problem.gamma))
+    return 2.0 * math.sqrt(
+        problem.data.sum_of_squares / (problem.gamma if gamma is None else gamma)
+    )
 
 
 def certain(objective: Array, margin: Array, yy: float | Array, off: float) -> NDArray[np.bool_]:
@@ -406,10 +409,13 @@ def support_bound(
 
     given_gamma: Whether no working γ bounds the coefficients, as the bound is for the given γ.
     """
-    gamma = (given_gamma and problem.counted_gamma) or problem.gamma
+    gamma = problem.given_gamma if given_gamma else problem.gamma
     fit, reach = problem.fit(support), _reach_of(problem, support, gamma)
-    working = given_gamma and gamma > problem.given_gamma
-    spread = math.inf if working else coefficient_spread(problem, gamma)
+    spread = coefficient_spread(problem, gamma) if gamma > 0.0 else math.inf
+    if gamma < problem.gamma and reach > 3.0 * support.size / DEPENDENT_SHARE:
+        # Columns count as dependent: their fit is that of some that are not.
+        length = math.sqrt(problem.yy) or 1.0
+        reach = 1.0 + math.sqrt(support.size) * problem._reach() / length
     if math.isinf(reach) and math.isinf(spread):
         return 0.0
     with np.errstate(invalid="ignore"):

@@ -79,7 +79,9 @@ class TreeTable:
             self._turns.append((a, V.T))
             count = int((values > DEPENDENT_SHARE * values[0]).sum())
             kept[a + count : b] = False
-            self.lost += float(values[count:] @ values[count:])
+            # What rounding of the columns may hide of a component that is left out.
+            hidden = values[count:] + self.data.off * float(np.linalg.norm(values))
+            self.lost += float(hidden @ hidden)
             self.scale[a:b], squares[a:b] = values[0], values[0] ** 2
         self._kept = kept
         self.stretch = math.sqrt(max(float(squares.sum()) / total, 1.0))

@@ -79,6 +79,24 @@ def test_the_support_of_all_columns_is_bounded_by_more_than_its_fit() -> None:
         assert solve(problem, backend="highs").lower_bound <= least
 
 
+@pytest.mark.parametrize("apart", [3e-7, 1e-6, 1e-5])
+def test_dependent_columns_beside_a_short_one_have_a_fit_of_least_squares(apart: float) -> None:
+    """Column 2 is twice column 0; column 1 is short, and the share ``apart`` of it leads to y."""
+    for seed in range(6):
+        turn = np.linalg.qr(np.random.default_rng(seed).normal(size=(7, 7)))[0]
+        first = 12.0 * turn[:, 0] + 0.3 * turn[:, 2]
+        short = 1.8e-6 * (turn[:, 0] + apart * turn[:, 1])
+        X = np.column_stack([first, short, 2.0 * first, turn[:, 2] + 0.1 * turn[:, 0]])
+        y = turn[:, 1] + 1e-3 * turn[:, 4]
+        problem = SparseRidgeProblem(X, y, gamma=0.0, tau=4)
+        least = float(exact_objective(exact_moments(X, y), 0.0, [0, 1, 3]))
+        assert problem.objective(range(4)) == pytest.approx(least, rel=1e-9)
+        asked = SparseRidgeProblem(
+            X, y, gamma=0.0, tau=4, constraints=Constraints(include=[0, 1, 2])
+        )
+        assert branch_and_bound(asked).lower_bound <= least
+
+
 @pytest.mark.parametrize("gamma", [2.1e-24, 4e-24, 1e-22])
 def test_a_tiny_gamma_bounds_coefficients_of_columns_that_count_as_dependent(gamma: float) -> None:
     """Columns 0 and 1 differ by 3e-14, which explains y in part, as γ/2 is as small."""

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
 
+from ..kernels.linalg import EPS
 from .bounded_fit import fits_inside, new_bounded_fit
 from .rows import DEPENDENT_SHARE, Array, Index, Rows, triangle_of
 
@@ -18,7 +19,8 @@ from .rows import DEPENDENT_SHARE, Array, Index, Rows, triangle_of
 # computed anew from the coefficients. The value is a choice.
 MAX_REACH_IN_LENGTHS_OF_Y = 1e4
 # Entries of null vectors of columns of length 1 count as 0 where they are only rounding, and are at
-# most this number. The value is a choice: a fit may move by this share of its terms.
+# most this number, or 64 rounding units over the least singular value that counts, where that is
+# more. Both are choices: a fit within bounds may move by this share of its terms.
 ZERO_IN_COMBINATION = 1e-10
 # A slope of the loss up to this share of what its products sum to counts as 0 where dependent
 # columns have bounds. Rounding leaves some 1e-14 of it; the value is a choice.
@@ -155,7 +157,8 @@ class Rank(NamedTuple):
         r = int(np.sum(values > share * values[0]))
         # What counts as 0 beside the largest singular value moves null vectors as far as it is of
         # the least one that counts.
-        off = min(share * values[0] / values[r - 1], ZERO_IN_COMBINATION) if r else 0.0
+        apart = values[0] / values[r - 1] if r else 0.0
+        off = min(share * apart, max(ZERO_IN_COMBINATION, 64.0 * EPS * apart))
         return cls(lengths, U[:, :r], values[:r], V[:r], V[r:].T, off)
 
     def moves(self, preferred: NDArray[np.bool_] | None = None) -> tuple[Array, Index]:
@@ -202,6 +205,10 @@ def least_norm_fit(X: Array, y: Array, share: float) -> SubsetFit:
     coef = (rank.right.T @ (along / rank.values)) / rank.lengths
     if rank.null.size:
         coef = shortened(coef, rank.moves()[0])
+        # Moves of which entries that are only rounding became 0 have changed Xβ a little.
+        for _ in range(2):
+            again = rank.left.T @ (y - X @ coef)
+            coef = coef + (rank.right.T @ (again / rank.values)) / rank.lengths
     residual = y - X @ coef
     return SubsetFit(coef, float(residual @ residual), float(along @ along))
 

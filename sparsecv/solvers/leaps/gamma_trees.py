@@ -16,7 +16,7 @@ from ..kernels.envelope import value_between
 from ..kernels.fits import FitRoom, ridge_fits
 from ..kernels.linalg import Array, Mask, mask_rows, placed
 from ..supports.rounding import stacked
-from .all_sizes import SizesTree, ranking
+from .all_sizes import SizesTree, ranking, tree_margin
 from .lists import wanted_from
 from .tree import NOTHING, Leaps
 
@@ -138,13 +138,16 @@ class GammaTrees:
         status = tree.run(limits, self.best)
         if status is Status.OPTIMAL:
             if self.margin > 0.0:
-                self.list_supports(at.gamma, sizes)
+                self.list_supports(at, sizes)
             self.settle_ties(at, sizes)
         self.make_lists(tree.n_nodes > NODES_OF_LARGE_TREES)
         return status
 
-    def list_supports(self, gamma: float, sizes: NDArray[np.intp]) -> None:
-        """Enter in ``listed`` what a tree that has just ended says of the sizes it has searched."""
+    def list_supports(self, at: SparseRidgeProblem, sizes: NDArray[np.intp]) -> None:
+        """Enter in ``listed`` what a tree that has just ended says of the sizes it has searched.
+
+        Bounds hold at other γ, too, so that rounding at this γ is taken off them.
+        """
         lists, m = self.tree.lists, self.table.units.size
         losses, found = lists.loss[sizes, 0], lists.found[: m + 1, 0, :4]
         # A support that is not among the first four of its list has at least this loss: it is no
@@ -153,10 +156,12 @@ class GammaTrees:
         others = np.minimum(lists.max_searched[sizes, 0], losses[:, 4])
         # An earlier tree may have listed other sizes at this γ.
         nothing = np.full(m + 1, -np.inf), np.zeros_like(found)
-        bound, masks = (array.copy() for array in self.listed.get(gamma, nothing))
-        bound[sizes] = (self.tree.now("full") + others) * (1.0 - float(self.tree.now("tie")))
+        bound, masks = (array.copy() for array in self.listed.get(at.gamma, nothing))
+        value = np.minimum(self.tree.now("full") + others, self.yy)
+        margin = tree_margin(at, value, self.tree)
+        bound[sizes] = value * (1.0 - float(self.tree.now("tie"))) - margin
         masks[sizes] = np.where(losses[:, :4, None] < np.inf, found[sizes], np.uint64(0))
-        self.listed[gamma] = bound, masks
+        self.listed[at.gamma] = bound, masks
 
     def settle_ties(self, at: SparseRidgeProblem, sizes: NDArray[np.intp]) -> None:
         """Let fresh fits decide where rounding may have exchanged the first supports of a list."""

@@ -293,8 +293,7 @@ def mask_child(tree, level, j):
 def factorise(tree, level):
     """Compute A, β and added losses of the level's node afresh, from the factor of all columns.
 
-    The node's mask, number of fixed members and list of free members are set before. Returns: The
-    loss of the node.
+    The node's mask, number of fixed members and list of free members are set before.
     """
     first, free, T = tree.first, tree.free, tree.triangle
     m = tree.mask.shape[0] - level
@@ -316,7 +315,6 @@ def factorise(tree, level):
         for a in range(u):
             tree.added_loss[level, a] = tree.beta[level, a] ** 2 / tree.A[level, a, a]
     tree.cursor[level] = v - 1
-    return T[n, n] ** 2
 
 
 @kernel(inline=True)

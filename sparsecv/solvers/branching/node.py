@@ -100,7 +100,7 @@ class SearchState(NamedTuple):
     found: Annotated[Ints, "tau+1"]  # a support to enter
     tried: NDArray[np.int64]  # (τ,) the support that was rounded last
     units: Units  # the units of columns, for swaps
-    swaps: Swaps  # a support and its arrays, which are those of ``work``
+    swaps: Swaps  # a support and its arrays
 
 
 @kernel(inner=True)

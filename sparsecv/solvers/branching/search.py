@@ -21,7 +21,7 @@ from ..leaps.all_sizes import support_bound
 from ..relaxation.dual_bound import SINGLE_COLUMNS, gram_arrays
 from ..relaxation.gram import TOLERANCE, GramForm
 from ..relaxation.relaxer import relaxation_work
-from ..supports.members import Swaps, new_units
+from ..supports.members import new_swaps, new_units
 from ..supports.rounding import pad_support
 from . import driver, node
 
@@ -454,22 +454,11 @@ def new_state(
     )
     relaxation = relaxation_work(form, alone, tau, driver.MAX_FACTORED_COLUMNS)
     relaxation.limits["gap"] = 1e-4 if grouping is None else 1e-5
-    G, work = np.ascontiguousarray(gram.G), completion_work(capacity, p, levels)
-    swaps = Swaps(
-        G=G,
-        b=gram.b.copy(),
-        support=np.zeros(capacity + 1, dtype=np.int64),
-        A=work.L,
-        beta=np.zeros(max(p, capacity + 1)),
-        V=work.V,
-        c=work.free.c[0],
-        d=work.free.d[0],
-        spare=work.spare,
-    )
+    swaps = new_swaps(gram.G, gram.b.copy(), capacity)  # Within bounds swaps write to b.
     return allocated(
         node.SearchState,
         lengths | {"capacity": capacity},
-        G=G,
+        G=swaps.G,
         relaxation=relaxation,
         terms=terms,
         alone=alone,
@@ -484,7 +473,7 @@ def new_state(
             enumerates=not problem.constraints.bounded,
             **unknown,
         ),
-        work=work,
+        work=completion_work(capacity, p, levels),
         tried=np.full(tau, -1, dtype=np.int64),
         units=swapped,
         swaps=swaps,

@@ -125,10 +125,9 @@ class GramForm:
             head = head[:, columns]
         G = np.asarray(head.T @ head)
         eps = relative_rounding(problem.rows.shape[0], problem.p, problem.data.lost)
-        extract = extract and _affordable(G.shape[0], limits)
-        D = extraction(G, problem.rank_bound, eps) if extract else np.zeros(G.shape[0])
         rounding = Rounding(eps=eps, squares=np.diag(G).copy(), yy=problem.yy)
-        return cls(G=G, b=head.T @ y, yy=problem.yy, D=D, rounding=rounding)
+        form = cls(G=G, b=head.T @ y, yy=problem.yy, D=np.zeros(G.shape[0]), rounding=rounding)
+        return form._extracted(problem, limits) if extract else form
 
     @classmethod
     def of_units(
@@ -180,24 +179,27 @@ class GramForm:
             rounding=Rounding(eps=eps, squares=np.concatenate(squares), yy=problem.yy),
             grouping=grouping,
         )
-        if not _affordable(G.shape[0], limits):
-            return form
-        return replace(form, D=form._extracted(problem.rank_bound, problem.gamma / 2.0))
+        return form._extracted(problem, limits)
 
-    def _extracted(self, rank: int, ridge: float) -> Array:
-        """D of the least eigenvalue, or under a grouping of nearly the largest trace if D is small.
+    def _extracted(self, problem: SparseRidgeProblem, limits: Limits | None) -> GramForm:
+        """The form with D of its own, if there is time for eigenvalues, some 2p³ operations.
+
+        D is that of the least eigenvalue, or under a grouping of nearly the largest trace if D is
+        small otherwise.
 
         D is in units of the columns' squared lengths. What G is off by is a share of the groups'
         lengths and not of the components' lengths. As the components of a group are orthogonal, a
         diagonal takes off a block for every group.
         """
-        squares, rounding = np.diag(self.G), self.rounding
+        if limits is not None and not limits.affords(2.0 * self.b.size**3):
+            return self
+        squares, rounding, rank = np.diag(self.G), self.rounding, problem.rank_bound
         if self.grouping is None or rank < squares.size or not (squares > 0.0).all():
-            return extraction(self.G, rank, rounding.eps)
+            return replace(self, D=extraction(self.G, rank, rounding.eps))
         D = extraction(self.G, squares.size, rounding.at_unit_length(squares))
-        if D.sum() > LEAST_SHARE_OF_LENGTHS * squares.sum():
-            return D
-        return largest_diagonal(self.G, ridge, rounding.of_trace(squares), D)
+        if D.sum() <= LEAST_SHARE_OF_LENGTHS * squares.sum():
+            D = largest_diagonal(self.G, problem.gamma / 2.0, rounding.of_trace(squares), D)
+        return replace(self, D=D)
 
     def on(self, units: NDArray[np.intp], problem: SparseRidgeProblem, limits: Limits) -> GramForm:
         """The form of some of the columns or units, with a diagonal of its own if there is time.
@@ -213,9 +215,7 @@ class GramForm:
             rounding=self.rounding.on(columns),
             grouping=None if grouping is None else grouping.on(units),
         )
-        if not _affordable(columns.size, limits):
-            return form
-        return replace(form, D=form._extracted(problem.rank_bound, problem.gamma / 2.0))
+        return form._extracted(problem, limits)
 
     def columns_of(self, units: NDArray[np.intp]) -> NDArray[np.intp]:
         """The form's columns of some units, unit after unit."""
@@ -279,11 +279,6 @@ class GramForm:
         """How far below ``upper`` enumeration may overlook a support of τ units; ridge = γ/2."""
         w, most = weights(ridge, self.D), self.most_columns(tau)
         return float(self.rounding.overlooked(w, ridge, most, np.array(upper)))
-
-
-def _affordable(p: int, limits: Limits | None) -> bool:
-    """Whether there is time for the eigenvalues of a p × p matrix, some 2p³ operations."""
-    return limits is None or limits.affords(2.0 * p**3)
 
 
 def wants_gram(problem: SparseRidgeProblem) -> bool:

@@ -97,7 +97,7 @@ def test_dependent_columns_beside_a_short_one_have_a_fit_of_least_squares(apart:
         assert branch_and_bound(asked).lower_bound <= least
 
 
-@pytest.mark.parametrize("gamma", [2.1e-24, 4e-24, 1e-22])
+@pytest.mark.parametrize("gamma", [1e-25, 1e-24, 2.1e-24, 4e-24, 1e-22])
 def test_a_tiny_gamma_bounds_coefficients_of_columns_that_count_as_dependent(gamma: float) -> None:
     """Columns 0 and 1 differ by 3e-14, which explains y in part, as γ/2 is as small."""
     X = np.eye(5)[:, [0, 0, 2, 3]]

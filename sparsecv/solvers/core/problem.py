@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ...errors import InputError
 from .column_rules import Constraints
 from .constraints import UnitConstraints
-from .rows import ZERO_SHARE, ZERO_SHARE_OF_DEPENDENT, Rows, gram_root
+from .rows import DEPENDENT_SHARE, ZERO_SHARE_OF_DEPENDENT, Rows, gram_root
 from .subset_fit import SubsetFit, augmented_triangle, ridge_fit
 
 Array = NDArray[np.float64]
@@ -407,8 +407,8 @@ class SparseRidgeProblem:
         Searches work at a γ of at least the given one. Coefficients β add at most
         (γ − given γ)/2 |β|², and ``_reach`` bounds β with the columns at length 1. Columns that
         are dependent up to rounding are moved until they are dependent; that moves the residual by
-        at most ``moved``, the length of that change, times the same bound. A given γ that is not
-        lost beside the columns bounds the β before that move: moved²/(γ/2) of the objective.
+        at most ``moved``, the length of that change, times the same bound. A given γ that fits
+        may count bounds the β before that move: moved²/(γ/2) of the objective.
 
         Parameters
         ----------
@@ -426,19 +426,15 @@ class SparseRidgeProblem:
         if reach == math.inf:
             return math.inf
         shortest = float(lengths[lengths > 0.0].min(initial=self.data.longest**2))
-        off = self.data.unit.independence.moved * reach
         added = 0.5 * (self.gamma - self.given_gamma) * reach * reach / shortest
-        if self.counted_gamma > 0.0:
-            moved = self.data.unit.independence.moved * self.data.longest
-            added += upper * moved * moved / (self.counted_gamma / 2.0)
-        sloped = 2.0 * off * np.sqrt(upper) if off > 0.0 else 0.0
-        return 1.01 * (added + sloped + off * off)
-
-    @property
-    def counted_gamma(self) -> float:
-        """The given γ, or 0 where it is lost beside the columns."""
-        lost = 2.0 * (ZERO_SHARE * self.data.longest) ** 2
-        return self.given_gamma if self.given_gamma >= lost else 0.0
+        moved = self.data.unit.independence.moved
+        off = moved * reach
+        if off == 0.0:
+            return 1.01 * added
+        if self.given_gamma > 2.0 * DEPENDENT_SHARE**2 * shortest:  # A fit may count it.
+            moved *= self.data.longest
+            added += upper * moved * moved / (self.given_gamma / 2.0)
+        return 1.01 * (added + 2.0 * off * np.sqrt(upper) + off * off)
 
     @property
     def G(self) -> Array:

@@ -168,8 +168,8 @@ class GramForm:
         X = grouping.turned(rows)
         G = np.asarray(X.T @ X)
         # Components of squared lengths that sum to d explain at most the share d/(γ/2) of the
-        # objective without them, which is at most yᵀy. Where γ is lost they count as 0.
-        if problem.counted_gamma > 0.0:
+        # objective without them, which is at most yᵀy. At γ = 0 they count as 0.
+        if problem.given_gamma > 0.0:
             off += dropped / (problem.gamma / 2.0)
         eps = relative_rounding(rows.shape[0], G.shape[0], problem.data.lost + off)
         form = cls(

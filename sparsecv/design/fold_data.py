@@ -19,6 +19,7 @@ from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.rows import is_long, triangle_of
 from ..solvers.core.threads import cached
 from ..solvers.kernels.linalg import EPS
+from ..solvers.leaps.deleted_rows import LEAST_ONE_MINUS_LEVERAGE
 from .deleted_rows import DeletedRows, left_out_folds, split_rows
 from .design import Array, Design
 from .folds import Folds, Index
@@ -57,8 +58,9 @@ class FoldData(ABC):
     scales_by_training_rows: Whether every fold divides its columns by the scale of its training
         rows, and not by that of all rows.
     deleted_rows: The leave-one-out folds as deleted rows; None where folds hold out several rows,
-        where a fold fills missing values, where coefficients have bounds (fits without a row then
-        do not follow from those with all rows), and where rows are not in memory.
+        where a fold fills missing values or holds out nearly all of the weight, where coefficients
+        have bounds (fits without a row then do not follow from those with all rows), and where rows
+        are not in memory.
     """
 
     folds: Folds
@@ -341,8 +343,20 @@ class RowFolds(FoldData):
     @property
     def _deletes_rows(self) -> bool:
         """Whether folds hold out single rows, and fits without a row follow from those with all."""
-        single = self.folds.leave_one_out and self.rows.missing is None
+        single = self._subtracts_rows and self.folds.leave_one_out
         return single and not self.constraints.bounded
+
+    @property
+    def _subtracts_rows(self) -> bool:
+        """Whether every fold's training problem is that of all rows less some rows.
+
+        Where means are subtracted, the share of all weights that a fold trains on is one minus the
+        leverage that its held-out rows have in the mean: a small share leaves few digits.
+        """
+        if self.folds.label is None or self.rows.missing is not None:
+            return False
+        left = 1.0 - float(self.fold_weight.max()) / self.weight
+        return not self.refit_intercept or left > LEAST_ONE_MINUS_LEVERAGE
 
     def covers(self, j: int) -> bool:
         """Whether fold j trains on every row that it does not hold out, as all rows have it."""
@@ -456,9 +470,10 @@ class RowFolds(FoldData):
     def left_out(self, problem: SparseRidgeProblem) -> LeftOut | None:
         """The folds as rows left out of the problem of all rows at some γ.
 
-        The result is None where the folds are no partition, or values are missing.
+        The result is None where the folds are no partition, values are missing, or a fold holds out
+        nearly all of the weight.
         """
-        if self.folds.label is None or self.rows.missing is not None:
+        if not self._subtracts_rows:
             return None
         if self.deleted_rows is not None:
             return self.deleted_rows.left_out(problem)

@@ -11,6 +11,10 @@ from sklearn import config_context
 from sklearn.model_selection import LeaveOneGroupOut, cross_validate
 
 from sparsecv import SparseRidge, SparseRidgeCV
+from sparsecv.cv.engine import cross_validate as evaluate
+from sparsecv.design.fold_data import RowFolds
+from sparsecv.design.folds import make_folds
+from sparsecv.design.row_table import RowTable
 from sparsecv.errors import InputError
 
 GAMMAS = [0.05, 1.0, 40.0]
@@ -261,6 +265,20 @@ def test_one_pair(seed: int) -> None:
         np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-9, atol=1e-12)
         assert weighted.intercept_ == pytest.approx(repeated.intercept_, rel=1e-9, abs=1e-9)
         assert weighted.objective_ == pytest.approx(repeated.objective_, rel=1e-9)
+
+
+def test_a_row_of_nearly_all_the_weight_is_predicted_from_the_others() -> None:
+    rng = np.random.default_rng(0)
+    X, weights = rng.standard_normal((24, 3)), rng.uniform(1.0, 2.0, 24)
+    y, weights[5] = X[:, 0] + rng.standard_normal(24), 1e12
+    data = RowFolds(RowTable(X, y, True, weights), make_folds("loo", 24))
+    found = evaluate(data, [1.0], [1, 2])
+    (one,), problem, (row, target) = found.by_gamma, data.training(5), data.held_out(5)
+    assert found.complete
+    for t in range(2):
+        support = one.supports[one.choice[t, 5]]
+        residual = target - row[:, support] @ problem.replace(gamma=1.0).fit(support).coef
+        assert one.fold_error[t, 5] == pytest.approx(float(residual @ residual), rel=1e-12)
 
 
 def test_one_weight_for_all_scales_the_penalty() -> None:

@@ -159,6 +159,7 @@ def best_subsets_rows_deleted(
         supports += [problem.constraints.padded(support, int(size)) for support in used]
     spread, off = tree.stretch * coefficient_spread(problem), problem.data.off
     rounding += rounding_margin(objective, problem.yy, tree.reach, spread, off)
+    rounding += tree.left_out(problem) * objective
     # An objective without a row is a difference, of which rounding may leave 0.
     most, yy = objective + rounding, np.maximum(problem.yy - t * t, 0.0)
     sure = certain(most, rounding, yy, off)

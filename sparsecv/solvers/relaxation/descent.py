@@ -295,10 +295,10 @@ def relaxed_size(units, state, columns, count, size, root_lam):
 
 
 @kernel(inner=True)
-def bracketed_multiplier(root_lam, fitted, large, low, high):
-    """The next √λ of the descent and its bracket [low, high]: the fitted √λ, or the middle.
+def next_multiplier(root_lam, fitted, large, low, high):
+    """The next √λ and its bracket [low, high]: the fitted √λ, or the bracket's geometric mean.
 
-    large: Whether Σz at ``root_lam`` was more than may be chosen, so that √λ has to grow.
+    large: Whether Σz at ``root_lam`` is more than may be chosen, so that √λ has to grow.
     """
     if large:
         low = max(low, root_lam)
@@ -306,9 +306,9 @@ def bracketed_multiplier(root_lam, fitted, large, low, high):
         high = min(high, root_lam)
     if low >= high:
         return root_lam, 0.0, np.inf  # passes had not converged: begin a new bracket
-    if low <= fitted <= high:
-        return fitted, low, high
-    return 0.5 * (low + high) if high < np.inf else 2.0 * low, low, high
+    if not low < fitted < min(high, 5.0 * root_lam):
+        fitted = np.sqrt(low * high) if low > 0.0 and high < np.inf else 1.3 * low
+    return max(fitted, 0.6 * root_lam), low, high
 
 
 @kernel(inner=True)
@@ -362,7 +362,7 @@ def descend(work, terms, node, k):
             break  # the relaxation's value is below the target, and so are all bounds
         if rounds > 1:
             large = relaxed_size(terms.units, state, columns, count, size, root_lam) > k
-            root_lam, low, high = bracketed_multiplier(root_lam, fitted, large, low, high)
+            root_lam, low, high = next_multiplier(root_lam, fitted, large, low, high)
         n = list_active(terms, node, root_lam * root_lam, count, work)
         active = work.active[:n]
         # Passes end where no step lowers the objective by a tenth of the gap to reach.

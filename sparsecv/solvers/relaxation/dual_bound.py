@@ -326,18 +326,17 @@ def residual_bound(terms, node, work, count, k):
     Xr − eβ.
     """
     y, r, extra, beta = work.form.y, work.form.residual, work.form.extra, node.beta[0]
-    eps, along, square, size = terms.eps, 0.0, 0.0, 0.0
+    eps, along, square = terms.eps, 0.0, 0.0
     for t in range(r.shape[0]):
         along += r[t] * y[t]
         square += r[t] * r[t]
-        size += y[t] * y[t]
     if extra > 0.0:
         for a in range(count):
             square += extra * beta[work.columns[a]] * beta[work.columns[a]]
     raise_by = eps * np.sqrt(square)
     columns = work.columns
     total = sum_largest(terms, node.state[0], columns, count, k, work.g, raise_by, work.top)
-    above = along - raise_by * np.sqrt(size)
+    above = along - raise_by * terms.reach_y
     below = (square + total) * (1.0 + eps)
     plain = 2.0 * above - below - eps * (abs(above) + below)
     bound, scale = best_multiple(plain, above, below)

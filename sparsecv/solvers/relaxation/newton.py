@@ -27,7 +27,7 @@ import numpy as np
 from ..core.leaves import FREE, IN
 from ..kernels.compiled import kernel
 from ..kernels.linalg import add, dot
-from .descent import measure, relaxed_size
+from .descent import measure, next_multiplier, relaxed_size
 from .dual_bound import gram_bound, gram_gradient, list_allowed
 
 # A call ends after this many steps, each of which factors the matrix of active columns once. The
@@ -253,21 +253,6 @@ def fitting_multiplier(saturated, k, beta, n, work):
     for a in range(n):
         above += work.v[a] * beta[work.active[a]]
     return above / below if above > 0.0 and below > 0.0 else 0.0
-
-
-@kernel(inner=True)
-def next_multiplier(s, fitted, large, low, high):
-    """The next s and its bracket [low, high]: the fitted s, or the geometric mean of the bracket.
-
-    large: Whether Σz at s is more than may be chosen, so that s has to grow.
-    """
-    if large:
-        low = s
-    else:
-        high = s
-    if not (low < fitted < min(high, 5.0 * s)):
-        fitted = np.sqrt(low * high) if low > 0.0 and high < np.inf else 1.3 * low
-    return max(fitted, 0.6 * s), low, high
 
 
 @kernel(inner=True)

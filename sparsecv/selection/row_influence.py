@@ -33,7 +33,7 @@ from ..solvers.core.threads import on_one_thread
 from ..solvers.kernels.linalg import from_mask
 from ..solvers.leaps.deleted_rows import LEAST_ONE_MINUS_LEVERAGE, deleted_fits
 from ..solvers.leaps.gamma_range import Mask, NearBest
-from ..solvers.leaps.gathering import Comparison, least_by
+from ..solvers.leaps.gathering import Comparison, near_best_subsets
 from ..solvers.leaps.table import TreeTable
 from .criteria import criterion_weights
 from .result import Result
@@ -330,7 +330,7 @@ def _alone(
         how: dict[str, Any] = {"time_limit": limits.remaining(), "stop": limits.stop}
         answer = best_support(left, tol=0.0, warm_start=support, **how)
     else:
-        answer = least_by(left, comparison, limits)
+        answer = near_best_subsets(left, comparison, limits=limits).answers[0]
     found.proved[i] = answer.status is Status.OPTIMAL
     lead = lead_of(left, support, answer.support, comparison)
     if lead < 0.0:

@@ -16,7 +16,7 @@ from ..solvers.api import best_support
 from ..solvers.backends.optional_dependencies import SolverUnavailable
 from ..solvers.core.limits import Limits
 from ..solvers.core.result import Status, worst
-from ..solvers.leaps.gathering import least_by
+from ..solvers.leaps.gathering import near_best_subsets
 from .choice import chosen_from, known_model, least_error, other_choices, with_model_of
 from .criteria import check_one_tree, criterion_weights
 from .result import Ended, Result
@@ -127,7 +127,7 @@ def _of_least_criterion(table: Prepared, request: Request) -> Result:
     deadline = request.deadline or settings.deadline()
     weights = criterion_weights(name, design.total, design.p, int(design.protocol.intercept))
     limits = Limits(deadline.remaining(), stop=deadline.stop)
-    best = least_by(problem, weights, limits)
+    best = near_best_subsets(problem, weights, limits=limits).answers[0]
     model = fitted_model(design, problem, best.support, best.size, best.lower_bound, best.proved)
     ended = Ended(best.status, best.n_nodes, seconds=best.seconds, remaining=settings.time_limit)
     return Result(table, problem, model, ended, criterion=name)

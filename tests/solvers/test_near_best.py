@@ -11,7 +11,7 @@ from support.fresh import draws
 from sparsecv.solvers import SparseRidgeProblem
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.core.result import Status
-from sparsecv.solvers.leaps.gathering import Comparison, least_by, near_best_subsets
+from sparsecv.solvers.leaps.gathering import Comparison, near_best_subsets
 
 
 def drawn_problem(random, trial):
@@ -68,7 +68,8 @@ def test_the_best_by_a_criterion_comes_with_a_bound_that_holds_at_every_limit() 
         y = X[:, :3].sum(axis=1) + 3.0 * random.standard_normal(50)
         problem = SparseRidgeProblem(X, y, gamma=0.0, tau=1)
         weight = np.exp(2.0 * np.arange(10) / 50)
-        proof = least_by(problem, Comparison(weight), Limits(node_limit=nodes))
+        limits = Limits(node_limit=nodes)
+        proof = near_best_subsets(problem, Comparison(weight), limits=limits).answers[0]
         size = proof.support.size
         least = min(
             problem.objective(list(T)) for T in itertools.combinations(range(9), size) if size

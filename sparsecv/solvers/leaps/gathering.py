@@ -139,16 +139,6 @@ def near_best_subsets(
     return known.listed(factor, bound, status, work, most)
 
 
-def least_by(
-    problem: SparseRidgeProblem, comparison: Comparison, limits: Limits | None = None
-) -> Answer:
-    """The support of least w·f; its lower bound on f holds for all supports of its size.
-
-    problem, comparison: As :func:`near_best_subsets` takes them.
-    """
-    return near_best_subsets(problem, comparison, limits=limits).answers[0]
-
-
 class _Known:
     """Supports that a search knows, with their objectives f and values w·f.
 

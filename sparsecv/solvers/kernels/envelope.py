@@ -25,7 +25,7 @@ BACKWARD = 64.0 * EPS
 
 # Where t = γ/2 is below this share of the squared lengths of columns, γ is lost beside them, and
 # columns that depend on each other up to rounding explain no more than if they were dependent.
-LOST_SHARE = 1e-24
+LOST_SHARE = 1e-26
 # An interval of t = γ/2 whose ends differ by at most this share of the upper end is not divided:
 # every support that may be best there is listed. A choice.
 NARROW = 1e-9

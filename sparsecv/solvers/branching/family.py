@@ -143,13 +143,13 @@ def search_alone(
     status = Search(tree).run(own)
     while tree.kept.size > 0 and status is Status.OPTIMAL and tree.now["upper"][0] < upper:
         upper = float(tree.now["upper"][0])  # A better incumbent may close the nodes kept.
-        nodes = tree.take(tree.kept).afresh()
+        nodes = tree.open.nodes.some(tree.kept).afresh()
         tree.clear()
         tree.add(nodes)
         status = Search(tree).run(own)
     objective, least = float(tree.now["upper"][0]), float(tree.now["least"][0])
     branched = max(int(tree.now["branched"][0]), int(branch))
-    nodes_left = tree.take(np.concatenate([tree.kept, tree.waiting]))
+    nodes_left = tree.open.nodes.some(np.concatenate([tree.kept, tree.waiting]))
     work = Work(n_nodes=tree.n_nodes, n_branched=branched)
     support = tree.columns(tree.st.support)
     known = replace(found, work=work, support=support, objective=objective)

@@ -112,7 +112,7 @@ class RefittedTree(Tree):
         self.waiting[:-1] = self.waiting[1:]
         self.counts["waiting"] -= 1
         D = self.diagonals.pop(row)
-        node = self.take(np.array([row]))
+        node = self.open.nodes.some(np.array([row]))
         self.free(row)
         state, bound = node.state, float(node.bound[0])
         target = float(now["upper"][0] * (1.0 - now["tolerance"][0]))

@@ -144,10 +144,6 @@ class Tree:
         self.objective[:] = np.minimum(self.objective, objective)
         self.now["upper"] = np.minimum(self.now["upper"], objective)
 
-    def take(self, rows: NDArray[np.int64]) -> Leaves:
-        """The nodes in the given rows of the table."""
-        return self.open.nodes.some(rows)
-
     def keep_leaves(self) -> int:
         """Let the search keep its leaves, and go depth first, which leaves few nodes at a limit.
 
@@ -174,7 +170,7 @@ class Tree:
         1e-10 of the largest diagonal entry of G keeps the fit solvable. Bounds hold at any
         coefficients.
         """
-        nodes = self.take(np.concatenate([self.kept, self.waiting]))
+        nodes = self.open.nodes.some(np.concatenate([self.kept, self.waiting]))
         state, beta = nodes.state, nodes.beta
         included, free = (np.count_nonzero(state == way, axis=1) for way in (IN, FREE))
         full, few = included == self.problem.tau, included + free <= self.problem.tau
@@ -197,7 +193,7 @@ class Tree:
     def emptied(self) -> Leaves:
         """Take every open node out, the least bound first."""
         rows = self.waiting
-        nodes = self.take(rows[np.argsort(self.open.nodes.bound[rows], kind="stable")])
+        nodes = self.open.nodes.some(rows[np.argsort(self.open.nodes.bound[rows], kind="stable")])
         self.clear()
         return nodes
 

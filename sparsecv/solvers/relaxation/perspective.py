@@ -266,7 +266,7 @@ class _Search:
         rows = Relaxer(*form, now.node.state[0], now.to_choose)
         for beta in (self.dual, self.kept):
             rows.beta[:] = beta
-            self.bound = max(self.bound, rows.bound())
+            self.bound = max(self.bound, rows.evaluated()[0])
 
     def result(self, lost: float) -> Relaxation:
         """The relaxation's solution; ``lost`` is what rounding of the data takes off the bound."""
@@ -355,7 +355,7 @@ def screen(problem: SparseRidgeProblem, beta: ArrayLike, upper: float) -> Screen
     problem.refuse_constraints("screen")
     relaxer = Relaxer.of(problem, gram=None, columns=np.arange(problem.p))
     relaxer.beta[:] = checked_beta(problem, beta)
-    bound, lost = relaxer.bound(), problem.data_loss(upper)
+    (bound, _, _), lost = relaxer.evaluated(), problem.data_loss(upper)
     # Strictly above ``upper``, as an optimum may have the objective ``upper``. The objective may be
     # off by less than 1e-10 of yᵀy by rounding.
     target = np.nextafter(upper + 1e-10 * problem.yy + lost, np.inf)

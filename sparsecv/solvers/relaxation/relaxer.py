@@ -204,10 +204,6 @@ class Relaxer:
         bound, value, root_lam, _ = self.work.best.tolist()
         return bound, root_lam, value
 
-    def bound(self) -> float:
-        """The certified dual bound at β."""
-        return self.evaluated()[0]
-
     def decided(self, target: float, including: bool = True) -> tuple[NDArray[np.int8], float]:
         """Decide free columns by the bound at β, on a copy of the states.
 

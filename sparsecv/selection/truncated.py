@@ -45,7 +45,8 @@ class Truncated(NamedTuple):
         """The least and the largest two-sided p-value of a mean: twice the smaller tail."""
         low, high = self.log_odds(mean, False), self.log_odds(mean, True)
         ends = [2.0 / (1.0 + math.exp(min(abs(odds), 700.0))) for odds in (low, high)]
-        return min(ends), 1.0 if low <= 0.0 <= high else max(ends)
+        least = min(ends) if max(abs(low), abs(high)) <= 700.0 else 0.0
+        return least, 1.0 if low <= 0.0 <= high else max(ends)
 
     def interval(self, level: float) -> tuple[float, float]:
         """The means whose two tails are both at least (1 − level)/2, or a larger interval."""

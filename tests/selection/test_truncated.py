@@ -157,3 +157,8 @@ def test_a_number_next_to_an_edge_excludes_0_where_its_p_value_is_small(degrees:
         assert (start <= 0.0 <= end) == (p >= 0.05)
         small += p < 1e-5
     assert small > 10
+
+
+def test_a_p_value_below_all_numbers_is_bounded_by_0() -> None:
+    line = np.array([[-np.inf, np.inf]])
+    assert Truncated(50.0, line, line).p_value()[0] == 0.0

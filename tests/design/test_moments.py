@@ -199,7 +199,7 @@ def assert_moments(found: Moments, rows: Array, weights: Array) -> None:
 
 def ugly_rows(rng: np.random.Generator) -> Array:
     """Rows with offsets, short and long columns, a trend, and columns that are nearly dependent."""
-    n, p = int(rng.integers(30, 200)), int(rng.integers(2, 9))
+    n, p = int(rng.integers(30, 1000)), int(rng.integers(2, 9))
     rows = rng.standard_normal((n, p + 1)) * 10.0 ** rng.integers(-6, 6, p + 1)
     rows[:, 0] = rows[:, -1] + 1e-7 * rows[:, 0]
     rows[:, 1] = rows[:, 1] + np.arange(n)

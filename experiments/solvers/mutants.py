@@ -197,11 +197,10 @@ FAULTS = (
     ),
     Fault(
         "a fold is centred by the means of all rows",
-        "design/fold_data.py",
-        "        rows, origin = self._solved(counted, self.scales_by_training_rows)\n",
-        "        every = np.arange(len(self.given))\n"
-        "        _, origin = self._solved(every, self.scales_by_training_rows)\n"
-        "        rows = self._moved(counted, origin)\n",
+        "design/row_table.py",
+        "            rows, origin = self._solved(counted, own_scale)\n",
+        "            _, origin = self._solved(self.every, own_scale)\n"
+        "            rows = self.moved(counted, origin)\n",
         FOLDS,
     ),
     Fault(

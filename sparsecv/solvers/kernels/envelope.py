@@ -8,7 +8,7 @@ support alone can be best, or until no two of the supports differ by more than r
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,7 +75,8 @@ class ListedRows(NamedTuple):
     start: NDArray[np.int64]
 
 
-def value_between(low: Any, high: Any, share: Any, yy: Any) -> Any:
+@kernel(inner=True)
+def value_between(low, high, share, yy):
     """A lower bound on the objectives of some supports between two γ, for numbers or arrays.
 
     An objective f grows with γ and is a concave function of γ, and so is 1/(yᵀy − f), because
@@ -92,7 +93,8 @@ def value_between(low: Any, high: Any, share: Any, yy: Any) -> Any:
     return np.maximum(chord, yy - gain * (1.0 + 16.0 * EPS) - 16.0 * EPS * yy)
 
 
-compiled_value_between = kernel(inner=True)(value_between)
+# The same function in Python, for arrays.
+values_between = getattr(value_between, "py_func", value_between)
 
 
 @kernel(inner=True)
@@ -154,8 +156,8 @@ def others_are_worse(others, yy, cell, low, high, upper):
     if others[0] == np.inf or others[1] == np.inf:
         return 1
     width = cell[1] - cell[0]
-    at_low = compiled_value_between(others[0], others[1], (low - cell[0]) / width, yy)
-    at_high = compiled_value_between(others[0], others[1], (high - cell[0]) / width, yy)
+    at_low = value_between(others[0], others[1], (low - cell[0]) / width, yy)
+    at_high = value_between(others[0], others[1], (high - cell[0]) / width, yy)
     # The least objective of the supports that are not listed is concave, and above its chord.
     if (upper[0] < at_low and upper[1] < at_high) or (upper[2] < at_low and upper[3] < at_high):
         return 1

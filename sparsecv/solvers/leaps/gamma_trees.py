@@ -12,7 +12,7 @@ from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.quick_fits import fit_supports
 from ..core.result import Status
-from ..kernels.envelope import value_between
+from ..kernels.envelope import values_between
 from ..kernels.fits import FitRoom, ridge_fits
 from ..kernels.linalg import Array, Mask, mask_rows, placed
 from ..supports.rounding import stacked
@@ -197,7 +197,7 @@ class GammaTrees:
         apart = gammas[high] - gammas[low]
         share = (gamma - gammas[low]) / np.where(apart > 0.0, apart, 1.0)
         bounds = np.maximum(bounds, 0.0)
-        bound = value_between(bounds[low, every], bounds[high, every], share, self.yy)
+        bound = values_between(bounds[low, every], bounds[high, every], share, self.yy)
         masks = np.concatenate([listed[low, every], listed[high, every]], axis=1)
         twice = (masks[:, 4:, None] == masks[:, None, :4]).all(axis=3).any(axis=2)
         masks[:, 4:][twice] = 0

@@ -22,7 +22,7 @@ from ..solvers.core.limits import Limits
 from ..solvers.core.plan import holds_tree
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status, nothing_left
-from ..solvers.core.subset_fit import independent_columns
+from ..solvers.core.subset_fit import independent_columns, inflation_factors
 from ..solvers.core.threads import on_one_thread
 from ..solvers.kernels.fits import LEAST_SINGULAR_VALUE_OF_QUICK_FITS
 from ..solvers.leaps.all_sizes import CERTAIN_SHARE, n_best_subsets
@@ -253,7 +253,8 @@ class Removal(NamedTuple):
         """
         _, targets, factor, _ = self.deleted
         R, s = problem.factor(columns, problem.given_gamma), columns.size
-        if not independent_columns(R[:s, :s], LEAST_SINGULAR_VALUE_OF_QUICK_FITS):
+        inflation = inflation_factors(R[:s, :s])
+        if not independent_columns(inflation, LEAST_SINGULAR_VALUE_OF_QUICK_FITS):
             R = np.full_like(R, np.nan)
         # A deleted row is its own row times a factor, which stands for the mean that it moves.
         across = sla.solve_triangular(R[:s, :s], rows[:, columns].T, trans=1, check_finite=False).T

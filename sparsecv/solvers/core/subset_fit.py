@@ -64,7 +64,7 @@ def ridge_fit(
     s, share = columns.size, data.dependent_share if ridge == 0.0 else DEPENDENT_SHARE
     R = augmented_triangle(data, columns, ridge)
     # The largest singular value is at most √s, so that s·share is at least the share of it.
-    dependent = not independent_columns(R[:s, :s], s * share)
+    dependent = not independent_columns(inflation_factors(R[:s, :s]), s * share)
     if dependent:
         fit = least_norm_fit(R[:, :s], R[:, s], share)
     else:
@@ -327,21 +327,24 @@ def shortest_within(coef: Array, rank: Rank, low: Array, high: Array) -> Array:
     return coef
 
 
-def independent_columns(R: Array, least_value: float) -> bool:
+def independent_columns(inflation: Array, least_value: float) -> bool:
     """Whether no singular value of a triangle, its columns at length 1, is below ``least_value``.
 
     The sum of the inflation factors is the square of ‖R⁻¹‖, columns at length 1, in the Frobenius
     norm, and one over that norm bounds every singular value from below. So False says nothing.
+
+    inflation: The triangle's :func:`inflation_factors`.
     """
-    return R.size == 0 or bool(inflation_factors(R).sum() * least_value**2 <= 1.0)
+    return bool(inflation.sum() * least_value**2 <= 1.0)
 
 
 def inflation_factors(R: Array) -> Array:
     """Variance inflation factors of the columns of an upper triangle; ∞ where it is singular."""
+    if R.size == 0:
+        return np.empty(0)
     inverse, failed = sla.lapack.dtrtri(R)
-    if failed or not np.isfinite(inverse).all():
-        return np.full(R.shape[0], np.inf)
-    return np.asarray(np.square(inverse).sum(axis=1) * np.square(R).sum(axis=0))
+    found = np.einsum("ij,ij->i", inverse, inverse) * np.einsum("ij,ij->j", R, R)
+    return np.full(R.shape[0], np.inf) if failed or not np.isfinite(found).all() else found
 
 
 def augmented_triangle(data: Rows, columns: Index, ridge: float) -> Array:

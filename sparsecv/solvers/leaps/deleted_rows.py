@@ -281,12 +281,14 @@ def deleted_fits(
     """
     s = support.size
     R = problem.factor(support, problem.given_gamma)
-    surely_independent = independent_columns(R[:s, :s], LEAST_SINGULAR_VALUE_OF_QUICK_FITS)
+    inflation = inflation_factors(R[:s, :s])
+    surely_independent = independent_columns(inflation, LEAST_SINGULAR_VALUE_OF_QUICK_FITS)
     if not surely_independent:
         spanning = spanning_columns(problem, support)
         if spanning.size < s:
             return deleted_fits(problem, spanning, rows, targets)
         R = problem.factor(support)  # The working γ keeps pivots above 0.
+        inflation = inflation_factors(R[:s, :s])
     T, z = R[:s, :s], R[:s, s]
     V = rows[:, support].T
     if s > 0:
@@ -305,7 +307,7 @@ def deleted_fits(
         rounding = R[s, s] ** 2 + np.abs(lost)
         # The fit is exact for columns and y that are off by a share of their lengths. It moves the
         # residuals by at most the share of ``reach``, and leverages by twice that of ``spread``.
-        spread = 0.0 if s == 0 else float(np.sqrt(inflation_factors(T)).sum())
+        spread = float(np.sqrt(inflation).sum())
         reach = math.sqrt(problem.yy) * (1.0 + 2.0 * spread)
         moved = 2.0 * np.abs(residual) * reach + 2.0 * np.abs(lost) * spread
         rounding = problem.data.off * (rounding + moved / np.abs(one_minus_leverage))

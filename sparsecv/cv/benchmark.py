@@ -47,6 +47,9 @@ class Row(NamedTuple):
         for every τ of a tree of all rows. A shared tree ("exact") serves all τ and counts once.
     reduction: 1 − problems / problems of the grid; NaN where the grid was not run.
     node_reduction: 1 − nodes / nodes of the grid; NaN where the grid was not run.
+    tau, cv_error: The size of least CV error at this γ, and that error, the mean of squared errors
+        in the units of the response that the paper's protocol solves.
+    lower: A lower bound on the least CV error of all sizes at this γ, in the same units.
     """
 
     case: Case
@@ -100,7 +103,8 @@ def run(
         The sizes. By default they begin at 2, because the paper's tables count k(p − 1) problems
         of k folds and p columns, and end at p.
     report : callable
-        Takes what is being done, the number of ways done and the number of all ways.
+        Is called before each way with four arguments: the data set and its folds as text, the
+        number of ways done, the number of all ways, and γ and the way as text.
     **settings
         ``tol`` of Algorithm 1 and ``time_limit``, in seconds for each way at each γ.
 

@@ -129,9 +129,11 @@ def add_rows(data, off, c, j, cell, sums, total):
     """Add fold j with support c, the only one that can be best in a cell, to the totals.
 
     cell: Low and high end of t, and a number in between.
-    total: Takes the sums of r² and of 2rr' in the middle, of the least (r²)'' and of the least r²
-        in the cell, a bound on the rounding of the parabola that the first three make, and a sum of
-        upper bounds on r² in the middle.
+    sums: Work space (3, 2).
+    total, shape (6,): Every row adds its r² in the middle to entry 0, its slope 2rr' there to entry
+        1, a lower bound on (r²)'' in the cell to entry 2, and one on r² in the cell to entry 3.
+        Entry 4 takes by how much rounding may raise the parabola that entries 0 to 2 make, and
+        entry 5 an upper bound on r² in the middle.
     """
     coef, squares, targets, length = data.coef, data.fits.squares, data.targets, data.length
     low, high, middle = cell[0], cell[1], cell[2]
@@ -150,6 +152,7 @@ def add_rows(data, off, c, j, cell, sums, total):
         far = max(abs(least), abs(most))
         # r' is Σ c/(d + t)², r'' is −2 Σ c/(d + t)³.
         a, b = -2.0 * sums[2, 1], -2.0 * sums[2, 0]
+        # (r²)'' is 2(r'² + rr''). A product of two intervals is least at one of four corners.
         bend = 2.0 * (
             least_square(sums[1, 0], sums[1, 1])
             + min(min(least * a, least * b), min(most * a, most * b))
@@ -158,6 +161,8 @@ def add_rows(data, off, c, j, cell, sums, total):
         total[1] += 2.0 * residual * change
         total[2] += bend
         total[3] += least_square(least - wrong, most + wrong)
+        # The exact r is within ``wrong`` of the computed one, and the three terms of the parabola
+        # are off by their share SUMS at the ends of the cell.
         steep = max(abs(sums[1, 0]), abs(sums[1, 1]))
         total[4] += (2.0 * far + wrong) * wrong + SUMS * (
             far * far + 2.0 * far * steep * width + abs(bend) * width * width

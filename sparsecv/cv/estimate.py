@@ -185,7 +185,9 @@ def estimate_folds(
     folds = np.flatnonzero(~ledger.cells.exact[rest, :, :k].all(axis=(0, 1))).tolist()
     # One unit for every fold and solver: the fold, the rows of its γ and the solver.
     parts = [
-        (j, *part) for j in folds for part in _by_solver(ledger, rest, j, plan, plan.fold_trees)
+        (j, *part)
+        for j in folds
+        for part in _by_solver(ledger, rest, j, plan, plan.estimates_by_fold_trees)
     ]
 
     def enter(index: int, found: tuple[SupportPath, Array]) -> Status:

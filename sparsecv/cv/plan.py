@@ -144,12 +144,12 @@ class RunPlan:
         return self.one_tree_for_rows and not self.estimates_by_heuristics
 
     @property
-    def fold_trees(self) -> bool:
+    def estimates_by_fold_trees(self) -> bool:
         """Whether an estimate of a fold tries a small tree of the fold's own.
 
-        Whether a tree that folds share proves a fold depends on all rows. A tree of the fold's own
-        would then be searched, or not, for a reason outside the fold's training rows. Many folds
-        would take too many trees.
+        Where all folds share a tree, none does: the fold's own tree would be searched only where
+        the shared tree has not proved the fold, and that depends on rows that the fold holds out.
+        Many folds would take too many trees.
         """
         return not (self.estimates_by_heuristics or self.one_tree_for_rows or self.many_folds)
 

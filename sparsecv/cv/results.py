@@ -165,7 +165,8 @@ class Best:
     lower_bound : float
         Lower bound on the least CV error over the whole surface.
     certified : bool
-        Whether the pair is proved to have the least CV error of the surface.
+        Whether it is proved that no pair of the surface has a CV error that is lower by more than
+        rounding, or than the tolerance of a search.
     one_se : int
         The smallest τ of the whole surface whose error, at the γ that is best for that τ, is within
         one standard error of the least.
@@ -382,8 +383,9 @@ class CVResult:
         at_one_se, _ = least(*of_size, self.rounding)
         lower, high = float(self.table("lower").min()), float(upper[g, t])
         gap = max(2 * TIE, self.tolerance or 0.0)
-        if self.minimum is not None:
+        if self.minimum is not None:  # Between the γ of the surface errors may be lower, too.
             lower, gap = min(lower, self.minimum.lower), max(gap, self.minimum.tolerance)
+        # Without a tolerance the error that is reported must be exact: bounds on it do not suffice.
         sure = bool(self.table("exact")[g, t]) or self.tolerance is not None
         certified = sure and lower >= high - gap * abs(high) - self.rounding
         return Best(

@@ -270,7 +270,10 @@ class RowMoments:
         return np.argsort(fold, kind="stable"), np.array(starts, dtype=np.intp)
 
     def _of(self, numbers: Index, parts: Sequence[Moments] = ()) -> Moments:
-        """Moments of single rows, which have these numbers, together with sets of other rows."""
+        """Moments of single rows, which have these numbers, together with sets of other rows.
+
+        Rows of weight 0 are left out.
+        """
         weights = None
         if self._weights is not None:
             numbers = numbers[self._weights[numbers] > 0.0]

@@ -285,7 +285,8 @@ def _criteria(frame: DataFrame, tau: int) -> Section:
 def _alternatives(frame: DataFrame, tau: int) -> Section:
     """The best subsets of every size, by training objective.
 
-    frame: That of :func:`~.frames.alternatives_of_sizes`.
+    frame: That of :func:`~.frames.alternatives_of_sizes`: a row for each subset, by size and rank.
+        Its CV errors are NaN where no rows were held out; columns without numbers are left out.
     tau: The size of the model, whose best subset is emphasised.
     """
     columns = [

@@ -46,21 +46,25 @@ def influence_of_rows(result: Result, limits: Limits) -> DataFrame:
 
 
 def removals_of_rows(result: Result, most: int, limits: Limits) -> DataFrame:
-    """Whether columns stay the best without 1, 2, …, ``most`` rows: True, False or None for open.
+    """Whether the model's columns stay the best without up to 1, 2, …, ``most`` rows.
 
-    The attributes "rows", "columns" and "names" are an example of removed rows that change the best
-    columns, and those that are the best then, where an example is known.
+    True: they do, whichever rows are left out. False: without the rows of an example, at most so
+    many, other columns are better. None: neither is known. Where an example is known, the attribute
+    "rows" has its rows, by their positions in the table that was fitted, and "columns" and "names"
+    are the positions and names of the best columns known without them.
 
     limits: Where they are reached, what is not proved is open.
     """
     problem, data, support = chosen_support(result)
     if support.size == 0:
-        raise InputError("the model has no columns: ask row_influence")
+        raise InputError(
+            "the model has no columns, and removals of several rows are about its columns: "
+            "row_influence serves such a model"
+        )
     single = list(np.arange(len(data.rows.given))[:, None])
     influence = row_influence(problem, data, support, single, limits)
     safe, rows, best = row_removals(problem, data, support, influence, most, limits)
     safe = min(safe, most)
-    # More rows than the example has can be removed as well, so that the columns change then, too.
     changes_from = min(rows.size, most + 1) if rows.size else most + 1
     stays = [True] * safe + [None] * (changes_from - 1 - safe) + [False] * (most + 1 - changes_from)
     values = {"stays": np.array(stays, dtype=object)}

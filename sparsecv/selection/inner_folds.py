@@ -192,14 +192,15 @@ def inner_weights(
     gammas: With None every fold has the default grid, which errors of its inner models extend: an
         extension by the CV errors of all rows would have seen the rows that the fold holds out.
     size_rounds: The sizes that every fold tries first, and those that it tries next where errors of
-        its inner models say that larger sizes are worth it.
+        its inner models say that larger sizes are worth it. A round has all sizes of those before.
     run: Runs units of work: takes the text of progress reports, a unit, what all units share and
         the other arguments of every unit; returns the results in the order of the units.
     plan: The plan of the run. Once its time is up neither grids nor sizes grow any more.
-    first_round: The position in ``size_rounds`` of the sizes that are computed first. A fold still
-        takes the first round that its errors allow: the number saves computing small sizes twice.
+    first_round: The position in ``size_rounds`` of the sizes that are computed first. The result is
+        that of 0: a fold takes the first round that its errors allow. Small sizes are not computed
+        first by themselves, and then again with larger ones.
     """
-    inner, block, n = _inner_models(data)
+    inner, block, n = _inner_models(data)  # n: the weight of the rows outside every block
     start = DEFAULT_GAMMAS if gammas is None else gammas
     blocks = range(n.size)
     round_of_block: list[SizeRound | None] = [None for _ in blocks]
@@ -211,6 +212,7 @@ def inner_weights(
             if round_of_block[b] is None:
                 # Weights take sums of squared errors as CV errors: a factor changes nothing.
                 errors = np.array([models.of_block(gamma, b) for gamma in start.tolist()])
+                # The first of the rounds so far after which larger sizes are not worth it.
                 enough = (
                     sizes
                     for sizes in size_rounds[: number + 1]

@@ -289,9 +289,10 @@ def enumerate_node(st, node, m, k, n):
 
 @kernel(inner=True)
 def exclude(st, node, i):
-    """Exclude column i, whose coefficients become 0, and change b − Qβ accordingly.
+    """Exclude unit i from a node, the one row of ``node``: its coefficients become 0.
 
-    A relaxation without the column starts there.
+    On entry ``st.relaxation.g`` is b − Qβ at the node's β, and so it is afterwards. The next
+    relaxation of the node starts there.
     """
     units, Q, beta, g = st.terms.units, st.relaxation.form.Q, node.beta[0], st.relaxation.g
     node.state[0, i] = OUT

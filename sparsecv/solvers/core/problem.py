@@ -406,9 +406,12 @@ class SparseRidgeProblem:
 
         Searches work at a γ of at least the given one. Coefficients β add at most
         (γ − given γ)/2 |β|², and ``_reach`` bounds β with the columns at length 1. Columns that
-        are dependent up to rounding are moved until they are dependent; that moves the residual by
-        at most ``moved``, the length of that change, times the same bound. A given γ that fits
-        may count bounds the β before that move: moved²/(γ/2) of the objective.
+        are dependent up to rounding are moved by a matrix E until they are dependent; the norm of E
+        is ``moved``. With β after that move, and w the part of y along E, the objective before the
+        move is lower by at most 2|w||E||β| + |E|²|w|²/(γ/2), where |w|² is at most ``upper`` and γ
+        is the given one. Fits take a tiny given γ for 0; there ``_reach`` bounds the coefficients
+        before the move as well, which adds (|E||β|)² at most. The sum is raised by 1 %, more than
+        rounding of these formulas takes.
 
         Parameters
         ----------
@@ -431,7 +434,8 @@ class SparseRidgeProblem:
         off = moved * reach
         if off == 0.0:
             return 1.01 * added
-        if self.given_gamma > 2.0 * DEPENDENT_SHARE**2 * shortest:  # A fit may count it.
+        # Fits of columns take a γ up to this limit for 0 (``subset_fit``).
+        if self.given_gamma > 2.0 * DEPENDENT_SHARE**2 * shortest:
             moved *= self.data.longest
             added += upper * moved * moved / (self.given_gamma / 2.0)
         return 1.01 * (added + 2.0 * off * np.sqrt(upper) + off * off)

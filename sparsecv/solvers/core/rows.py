@@ -331,10 +331,12 @@ def independence(X: Array) -> Independence:
 
 
 def _least_regular(P: Array) -> float:
-    """The least σ_min(Z_J) over sets J of rows for which Z_J is regular; P = ZZᵀ.
+    """The least σ_min(Z_J) over sets J of rows for which Z_J is regular; P = ZZᵀ, shape (p, p).
 
-    Returns: The number, or 0 where more than 20,000 sets would have to be looked at, which takes
-        some 20 ms.
+    P falls into blocks, one for each set of columns that dependences connect. The trace d of a
+    block is the dimension of its null space, and J takes d of its rows.
+
+    Returns: The number, or 0 where a block has more than 20,000 sets J, which take some 20 ms.
     """
     p, least = P.shape[0], 1.0
     from scipy.sparse.csgraph import connected_components  # Few problems need the import.
@@ -350,6 +352,7 @@ def _least_regular(P: Array) -> float:
         Z = np.linalg.eigh(P[np.ix_(members, members)])[1][:, -d:]
         chosen = np.array(list(combinations(range(members.size), d)))
         values = np.linalg.svd(Z[chosen], compute_uv=False)[:, -1]
+        # Smaller values are rounding of 0: Z_J is singular, and the other columns are no basis.
         regular = values[values > DEPENDENT_SHARE / p]
         least = min(least, float(regular.min(initial=1.0)))
     return least

@@ -108,9 +108,12 @@ class Enumeration(NamedTuple):
 def new_enumeration(
     n: int, k: int, levels: int, columns: Columns | None = None, **now: float
 ) -> Enumeration:
-    """Allocate an enumeration of choices of up to k of up to n columns.
+    """Allocate an enumeration of choices of columns out of n; all numbers are 0 at first.
 
-    levels: One less than the largest number of columns to choose, at least 1.
+    k: The largest size of a support, for which there are places.
+    levels: How many levels have products, at least 1. Choices have at most ``levels`` + 1 columns,
+        fewer than k where the other columns of a support are chosen elsewhere.
+    columns: The columns themselves; None where products alone are known.
     now: Fields of STATE that are not 0.
     """
     if columns is None:
@@ -410,14 +413,18 @@ def evaluate_pairs(work, level, i, end):
 
 @kernel(inline=True)
 def last_picks(work, level, row, i, end):
-    """Visit the choices of the picks above ``level``, column i and one after it and before ``end``.
+    """Visit choices of the first ``level`` picks, column i, and a column j with i < j < end.
 
-    row: The row of ``C[level]`` that has the products of column i.
+    A better choice becomes the incumbent. All are passed over at once where :func:`any_open` says
+    that none is better. Where columns are given, ``picks[level]`` is i on entry.
+
+    row: The row of ``C[level]`` that has the products of column i. It is i, or 0 where a caller
+        without columns computes one row at a time.
     """
     now, k, d, c = work.now[0], level + 2, work.d[level], work.c[level]
     inverse, margin = 1.0 / d[i], 0.0
     weight = c[i] * inverse
-    if now.off > 0.0:
+    if now.off > 0.0:  # Twice what :func:`evaluate_pairs` takes, which tests the pairs left over.
         margin = 2.0 * E_TIMES_4 * k * now.off * now.yy * inverse / work.det[level]
     need = needed(work, level) * TESTED_GAIN_SHARE - weight * c[i]
     now.visited += end - 1 - i

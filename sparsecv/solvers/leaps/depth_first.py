@@ -106,7 +106,7 @@ def begin(tree):
         lists.support[w] = tree.mask[0, w]
     for i in range(lists.n.shape[1]):  # The full set is the only support of its size.
         put_in_list(lists, m, i, value)
-    if tree.t.shape[0] > 0:
+    if tree.targets.shape[0] > 0:
         fit_rows(tree, 0)
 
 
@@ -144,10 +144,10 @@ def evaluate(tree, level, j, size, low):
     remain, deleted = tree.one_minus_leverage, tree.deleted_residual
     kept, searched = tree.lists.max_kept, tree.lists.max_searched
     n, better, promising = tree.n_open[level], 0, 0
-    alone = tree.t.shape[0] == 0
+    one_problem = tree.targets.shape[0] == 0
     if tree.wide > 0 or tree.gathers > 0:
         evaluate_columns(tree, level, j)
-    elif alone:
+    elif one_problem:
         losses[0] = loss[level, 0] + tree.added_loss[level, j]
     else:
         row, b, d = tree.offset[level] + j, tree.beta[level, j], tree.diagonal[level, j]
@@ -155,7 +155,7 @@ def evaluate(tree, level, j, size, low):
             w = W[row, i]
             shifted = b - w * deleted[level, i]
             losses[i] = loss[level, i] + shifted * shifted / (d + w * w / remain[level, i])
-    if alone:
+    if one_problem:
         better += losses[0] <= kept[size, 0]
         promising += losses[0] <= searched[low, 0] or size > tree.pruned_up_to
         return better, promising
@@ -181,8 +181,8 @@ def make_child(tree, level, j, low, promising, one_path):
         completed.
     """
     updated = drop(tree, level, j, one_path)
-    below, alone = level + 1, tree.t.shape[0] == 0
-    if alone:
+    below, one_problem = level + 1, tree.targets.shape[0] == 0
+    if one_problem:
         loss = tree.loss[below, 0] = tree.child_loss[0]
         share = tree.lists.now[0].share
         closes = share > 0.0 and not one_path
@@ -195,7 +195,7 @@ def make_child(tree, level, j, low, promising, one_path):
         factorise(tree, below)
     if tree.bounded > 0:
         bound_members(tree, below)
-    if alone:
+    if one_problem:
         return True
     fewer = list_open_problems(tree, level, low, tree.n_open[level] if one_path else promising)
     if updated:
@@ -245,8 +245,8 @@ def advance(tree, max_nodes):
     """
     lists, now, m = tree.lists, tree.lists.now[0], tree.mask.shape[0]
     cursor, fixed, least, wanted = tree.cursor, tree.fixed, tree.least_added, lists.next_wanted
-    loss, searched, alone = tree.loss, lists.max_searched, tree.t.shape[0] == 0
-    closes = alone and now.share > 0.0
+    loss, searched, one_problem = tree.loss, lists.max_searched, tree.targets.shape[0] == 0
+    closes = one_problem and now.share > 0.0
     level, done = now.level, 0
     for size in range(m if now.nodes == 1 else 0):
         tree.open_from[0, size] = wanted[size]
@@ -259,7 +259,7 @@ def advance(tree, max_nodes):
         if closes:
             wanted = tree.open_from[level]
         # Children that are pruned are skipped.
-        if alone and size <= tree.pruned_up_to:
+        if one_problem and size <= tree.pruned_up_to:
             last = max(j - max_nodes + done + 1, 0)
             base, k, high = loss[level, 0], fixed[level], lists.max_kept[size, 0]
             while j > last and base + least[level, j] > max(high, searched[wanted[k + j], 0]):
@@ -275,7 +275,7 @@ def advance(tree, max_nodes):
         if not deeper:
             low = size
         better, promising = evaluate(tree, level, j, size, low)
-        if tree.gathers > 0 and not alone:
+        if tree.gathers > 0 and not one_problem:
             better, promising = close_lines(tree, level, j, size, low)
         if tree.bounded > 0 and better + promising > 0:
             mask_child(tree, level, j)

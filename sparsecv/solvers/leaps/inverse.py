@@ -1,7 +1,12 @@
 """The inverse A = (G_S + γ/2 I)⁻¹ of a node of a leaps-and-bounds tree: rows of it, and blocks.
 
-The columns of a member leave a node one after the other. The first leaves by the code for single
-columns (:func:`~.leaps_node.drop`), the others by the code here.
+A member is a column, or a group of columns, of the node's support. Its columns leave a node one
+after the other. The first leaves by the code for single columns (:func:`~.leaps_node.drop`), the
+others by the code here.
+
+A tree serves one problem, or the problems that each lack one row. A problem is open at a node if
+the search goes on below for it. The row that problem i lacks is z_i, in the matrix Z; at a node h_i
+is the row's leverage, r_i its residual, and W is A Z_Sᵀ.
 """
 
 from __future__ import annotations
@@ -84,23 +89,27 @@ def subtract_rest(tree, level, row, c):
 def inverse_row(tree, level, a):
     """Compute row a of the node's A, unless it is known: A − A_j A_jᵀ/A_jj of the parent's A.
 
-    Where the parent's row is not known either, it is computed first, and so on.
+    Where the parent's row is not known either, it is computed first, and so on. Row j of the
+    parent's A is known: the step to the node needed it.
+
+    a: Place of the row's column at the node; j is the place at the parent of the column dropped.
+    Writes the rows that it computes, and marks them in ``known_row``.
     """
-    A, parent_place, known, member = tree.A, tree.parent_place, tree.known_row, tree.path
+    A, parent_place, known, place = tree.A, tree.parent_place, tree.known_row, tree.path
     now = level
-    member[now] = a
-    while known[now, member[now]] == 0:
-        member[now - 1] = parent_place[now, member[now]]
+    place[now] = a
+    while known[now, place[now]] == 0:
+        place[now - 1] = parent_place[now, place[now]]
         now -= 1
     while now < level:
-        j, c = tree.dropped[now + 1], member[now]
+        j, c = tree.dropped[now + 1], place[now]
         weight = A[now, j, c] * (1.0 / A[now, j, j])
         now += 1
-        row = member[now]
+        row = place[now]
         for b in range(tree.n_columns[now]):
             other = parent_place[now, b]
             A[now, row, b] = A[now - 1, c, other] - weight * A[now - 1, j, other]
-        if tree.wide > 0:
+        if tree.wide > 0:  # Other columns of the member that was dropped have left as well.
             subtract_rest(tree, now, row, c)
         known[now, row] = 1
 
@@ -295,9 +304,14 @@ def fresh_losses(tree, level, j):
     """Losses of the child without free member j for every open problem, in ``tree.child_loss``.
 
     They come from the factor of all columns, and no digits cancel. In a triangular factor T of the
-    node's columns, those of the member last, the last column has A_jj = 1/T_jj², β_j = z_j/T_jj and
-    W_j = v_j/T_jj, with z = T⁻ᵀX_Sᵀy and V = T⁻ᵀZ_Sᵀ. So dropping the column adds z_j² to the loss
-    or, without row i, (z_j − v_ji r_i/(1−h_i))² / (1 + v_ji²/(1−h_i)).
+    node's columns, those of the member last, the last column has A_jj = 1/T_jj², β_j = t_j/T_jj and
+    W_j = v_j/T_jj, with t = T⁻ᵀX_Sᵀy, the column behind those of T, and V = T⁻ᵀZ_Sᵀ. So dropping
+    the column adds t_j² to the loss or, without row i, (t_j − v_ji r_i/(1−h_i))² /
+    (1 + v_ji²/(1−h_i)). :func:`drop_column` takes 1, t_j and v_j for A_jj, β_j and W_j, as these
+    differ by the factors T_jj², T_jj and T_jj, which change no loss.
+
+    Writes, besides, ``triangle``, ``columns`` and ``members`` and, with deleted rows, ``V``,
+    ``chain.remain`` and ``chain.deleted``.
     """
     T, first, member = tree.triangle, tree.first, tree.free[level, j]
     m = 0
@@ -307,14 +321,14 @@ def fresh_losses(tree, level, j):
             m += 1
     tree.members[m] = member
     n = factor_members(tree, m + 1)
-    width, alone = first[member + 1] - first[member], tree.t.shape[0] == 0
-    if alone:
+    width, one_problem = first[member + 1] - first[member], tree.targets.shape[0] == 0
+    if one_problem:
         tree.child_loss[0] = tree.loss[level, 0]
     else:
         solve_rows(tree, level, n)
         copy_problems(tree, level)
     for c in range(n - 1, n - 1 - width, -1):
-        if alone:
+        if one_problem:
             tree.child_loss[0] += T[c, n] * T[c, n]
         else:
             drop_column(tree, level, 1.0, T[c, n], tree.V[c])
@@ -332,7 +346,7 @@ def evaluate_columns(tree, level, j):
     if chain.whole[level, j] == 0:
         fresh_losses(tree, level, j)
         return
-    if tree.t.shape[0] == 0:
+    if tree.targets.shape[0] == 0:
         tree.child_loss[0] = tree.loss[level, 0] + tree.added_loss[level, j]
         return
     member, i, D, coef = tree.free[level, j], tree.start[level, j], chain.square, chain.coef

@@ -154,7 +154,7 @@ class LeapsTree(NamedTuple):
     problem_of: Ints  # (m, problems), by level: these problems' numbers
     parent_place_of: Annotated[Ints, "problems"]  # the child's problems in its parent's order
     Z: Array  # (p, n): deleted rows, transposed
-    t: Array  # (n,): responses of the deleted rows
+    targets: Array  # (n,): responses of the deleted rows; empty in a tree for one problem
     V: Annotated[Array, "p n"]  # T⁻ᵀZ_Sᵀ of the node factorised last, RᵀR = G_S + γ/2 I, T the
     # leading R
     W: Annotated[Array, "buffer n"]  # rows of A Z_Sᵀ of free columns, level after level
@@ -245,7 +245,7 @@ def new_tree(
         n_open=np.full(m, problems, dtype=np.int64),
         problem_of=np.arange(m * problems).reshape(m, problems) % problems,
         Z=Z,
-        t=t,
+        targets=t,
         offset=offset[:-1],
         chain=None if plain else new_chain(m, p, n, int(np.diff(table.first).max())),
         within=None if plain else new_within(m, table.lower, table.upper),

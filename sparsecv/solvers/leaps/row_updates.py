@@ -19,7 +19,7 @@ def fit_rows(tree, level):
     n, problem_of = tree.n_open[level], tree.problem_of
     for i in range(n):
         remain[level, i] = 1.0
-        deleted[level, i] = tree.t[problem_of[level, i]]
+        deleted[level, i] = tree.targets[problem_of[level, i]]
     solve_rows(tree, level, m)
     for a in range(m):
         z = triangle[a, m]

@@ -178,12 +178,16 @@ class Leaps:
         return found
 
     def narrow(self, wanted: NDArray[np.bool_]) -> None:
-        """Search on for some of the sizes alone; what the tree says of the others is no proof.
+        """Restrict the searches that follow to some of the sizes.
 
-        wanted, shape (τ,): A size that is left out once stays out.
+        What the tree says of the other sizes from here on is no proof.
+
+        wanted, shape (τ,): Whether each size is still wanted. A size that an earlier call left out
+            must stay out: nodes were passed over that only that size needed.
         """
         sizes, m = np.unique(self.inner[wanted]), self.table.units.size
         self.lists.next_wanted[:] = wanted_from(sizes, m)
+        # A row has at s the least size ≥ s that a level still searches for, which is s if s is one.
         for row in self.tree.open_from:
             row[:] = wanted_from(sizes[row[sizes] == sizes], m)
 

@@ -93,18 +93,20 @@ def after_swaps(
     b: Array,
     ridge: float,
     starts: Sequence[NDArray[np.intp]],
-    kept: NDArray[np.bool_] | bool = False,
+    included: NDArray[np.bool_] | bool = False,
 ) -> NDArray[np.intp]:
-    """The best support, increasing, after single swaps from each start until no swap helps.
+    """The best support, increasing, after single swaps from each start.
+
+    Swaps end where none helps, or after twice as many as ``MAX_SWAPS``, which other searches take.
 
     G, b: XᵀX (p, p) and Xᵀy (p,). ridge: γ/2.
-    starts: Supports of one size. kept: (p,), columns that stay in a support.
+    starts: Supports of one size. included: (p,), columns that stay in a support.
     """
-    size, units = starts[0].size, new_units(np.arange(b.size + 1), kept)
+    size, units = starts[0].size, new_units(np.arange(b.size + 1), included)
     known = new_sizes(new_swaps(G, b, size), units, size, 1)
     for start in starts:
         known.goal[:size], known.now["entering"], known.now["swaps"] = start, size, 2 * MAX_SWAPS
-        grow(known, ridge, np.inf, 0)
+        grow(known, ridge, np.inf, 0)  # Without steps the start is entered and swapped alone.
     return np.sort(known.supports[size, 0]).astype(np.intp)
 
 

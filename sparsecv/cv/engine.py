@@ -154,7 +154,7 @@ class Surface:
         if isinstance(error, KeyboardInterrupt) and self.rows:
             for g in self.rows.values():
                 if not self.ledger.complete(g):
-                    self.ledger.note_limit(g, Status.INTERRUPTED)
+                    self.ledger.worsen_status(g, Status.INTERRUPTED)
             error.partial = self.result()  # type: ignore[attr-defined]
         if isinstance(error, SolverUnavailable):  # There was no licence for a fold.
             raise InputError(str(error)) from error
@@ -215,7 +215,7 @@ class Surface:
             limit = Status.TIME_LIMIT if plan.time_is_up else Status.UNPROVED
             for g in rows:
                 if not ledger.proved(g):
-                    ledger.note_limit(g, limit)
+                    ledger.worsen_status(g, limit)
 
     def _solve_alone(self, g: int, limits: Limits) -> None:
         """Solve the problems at the γ of row g by the method of the plan, "search" or "grid"."""
@@ -272,7 +272,7 @@ class Surface:
                 self._bracket(rows)
             try:
                 for g in self._prover(rows, limits).prove(need):
-                    self.ledger.note_limit(g, limits.reached(0) or Status.PRECISION)
+                    self.ledger.worsen_status(g, limits.reached(0) or Status.PRECISION)
             finally:  # The result so far, after Ctrl-C, has intervals, too.
                 if proves_first:
                     self._bracket(rows)
@@ -302,7 +302,7 @@ class Surface:
             return
         with self:
             if not self._prover([g], plan.limits).prove_model(g, tau_index, plan.limits):
-                self.ledger.note_limit(g, plan.limits.reached(0) or Status.PRECISION)
+                self.ledger.worsen_status(g, plan.limits.reached(0) or Status.PRECISION)
 
     # what is known
 

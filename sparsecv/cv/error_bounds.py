@@ -67,9 +67,11 @@ def coefficient_error(fits, length, c, low, high):
 
 @kernel(inner=True)
 def bracket_row(coef, squares, c, i, low, high, sums):
-    """Brackets of Σ_m c_im/(d_m + t)^k for low ≤ t ≤ high and k = 1, 2, 3, in ``sums`` (3, 2).
+    """Brackets of Σ_m c_im/(d_m + t)^k for low ≤ t ≤ high and k = 1, 2, 3.
 
-    Returns: Σ_m |c_im|/(d_m + low).
+    coef, squares: The numbers c_im, and d_m, of support c.
+    sums, shape (3, 2): Row k − 1 takes the lower and the upper end of the bracket for k.
+    Returns: Σ_m |c_im|/(d_m + low), from which the rounding of the sums is bounded.
     """
     size = 0.0
     for k in range(3):

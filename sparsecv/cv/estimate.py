@@ -253,7 +253,7 @@ def _deleted_rows(ledger: Ledger, g: int, limits: Limits) -> Batch:
         ledger.work.n_mio[g] += has_tree
         ledger.work.trees[g] += has_tree
         ledger.work.n_nodes[g] += work.n_nodes
-        ledger.note_limit(g, status)
+        ledger.worsen_status(g, status)
         return status
 
     tasks = [(block, ledger.gammas[g], ledger.taus, models) for block in blocks]

@@ -78,17 +78,20 @@ class Cell(NamedTuple):
 def cell_data(pieces: Pieces, rows: Array, targets: Array, lengths: Array) -> CellData:
     """What cells of one size are bounded from, for the folds that pieces are of.
 
-    pieces: Pieces of the range of γ with the decomposed fits of their supports, fold after fold. A
-        piece names the row of its support there, or −1 where any support may be best.
+    pieces: Pieces of the range of γ with the decomposed fits of their supports, fold after fold.
+        ``pieces.row`` is the position in ``pieces.decomposed`` of the only support that can be the
+        best in a piece; −1 where any support may be.
     rows, shape (folds, m, p + 1): Held-out rows, with a last column of zeros, which stands for the
         columns that a support of fewer columns lacks.
-    targets, lengths: See :class:`CellData`.
+    targets, shape (folds, m): The held-out y.
+    lengths, shape (folds, 2): The length of the y of the fold's training rows, and its square.
     """
     decomposed = pieces.decomposed
     known = pieces.row >= 0
     used, row = np.unique(pieces.row[known], return_inverse=True)
     number, columns = decomposed.number[used], decomposed.columns[used]
     H = rows[number[:, None, None], np.arange(rows.shape[1])[:, None], columns[:, None, :]]
+    # A fit is Σ_k vectors[k] turned[k]/(d_k + t), and predicts Σ_k coef[k]/(d_k + t) of a row.
     coef = np.einsum("imc,ikc->imk", H, decomposed.vectors[used]) * decomposed.turned[used][:, None]
     row_of_piece = pieces.row.copy()
     row_of_piece[known] = row

@@ -117,8 +117,8 @@ class Ledger:
         """Whether the answers of all folds are proved."""
         return bool(self.cells.exact[g, :, : self.k].all())
 
-    def note_limit(self, g: int, status: Status) -> None:
-        """Remember the limit that ended some work at one γ."""
+    def worsen_status(self, g: int, status: Status) -> None:
+        """Give one γ the worse of its status and that by which some work at the γ has ended."""
         self.status[g] = worst([self.status[g], status])
 
     def support(self, g: int, t: int, j: int) -> Support:
@@ -142,7 +142,7 @@ class Ledger:
         at = self._cells_of(rows, j, path)
         self.cells.left_open[at] = ~path.proved
         for g in rows:
-            self.note_limit(g, path.status)
+            self.worsen_status(g, path.status)
         self._enter_path(at, path, error, replaces=~self.cells.exact[at])
         if j < self.k:  # The counts of first answers are those of the folds.
             self.work.n_nodes[rows] += path.n_nodes

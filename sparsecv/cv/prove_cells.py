@@ -391,4 +391,4 @@ def solve_grid(prover: CellProver, g: int, backend: str) -> None:
     ledger.enter_answers([g], k, whole, error=0.0)
     open_cells = ~(ledger.cells.exact & ledger.cells.searched)[g, :, :k]
     if cells := [(g, t, j) for t, j in np.argwhere(open_cells).tolist()]:
-        ledger.note_limit(g, worst(prover.prove_folds(cells, backend)))
+        ledger.worsen_status(g, worst(prover.prove_folds(cells, backend)))

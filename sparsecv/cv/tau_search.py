@@ -43,6 +43,9 @@ def search_tau(
     index of τ, lower, upper]. The first entries, one for every τ, come from phase 1; every later
     entry replaces the bounds of one τ.
 
+    Supports, proofs, intervals and counts of work are entered into the ledger. The status of row g
+    becomes OPTIMAL, or the worst status by which phase 2 or the search for the model has ended.
+
     run: Runs units of work; report: Gets a line of text for the user after every step.
     """
     ledger.status[g], ledger.history[g] = Status.OPTIMAL, []
@@ -51,7 +54,7 @@ def search_tau(
     search.report_folds()
     search.bracket()
     status = limits.reached(0) or search.solve(run)
-    ledger.note_limit(g, worst([status, search.solve_best_model()]))
+    ledger.worsen_status(g, worst([status, search.solve_best_model()]))
 
 
 class _Search:

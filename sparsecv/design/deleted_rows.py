@@ -16,7 +16,9 @@ from .row_table import RowTable
 class DeletedRows(NamedTuple):
     """The leave-one-out folds as rows that are deleted from the problem of all rows.
 
-    ``rows`` and ``targets`` are the solved rows, stretched so that deleting row i of them from the
+    Solved rows are rows of [X y] as problems hold them: about the means of all rows where an
+    intercept is fitted, scaled, and times the roots of their weights. ``rows`` and ``targets`` are
+    the solved rows, stretched so that deleting row i of them from the
     problem of all rows gives the training problem without row i of the table, intercept included.
     With r the residual of the deleted row, (factor i · r)² is the held-out squared error of row i
     of the table, times the row's weight.
@@ -35,7 +37,8 @@ class DeletedRows(NamedTuple):
         """The leave-one-out folds of a table without missing values.
 
         With an intercept refitted in every fold, deleting row i of weight w from centred data of
-        weight W is a down-date by √(W/(W − w)) times the centred row, which √w weights.
+        weight W is a down-date by √(W/(W − w)) times the centred row, which √w weights. The caller
+        sees to it that no row has nearly all of the weight.
 
         label, shape (n,): The fold of every row.
         """

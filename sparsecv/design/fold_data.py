@@ -225,8 +225,9 @@ class RowFolds(FoldData):
     rows: The table, which folds of other partitions of its rows share.
     folds: The division of its rows into folds.
     own_scale: Whether every fold scales columns by its training rows. By default folds do so where
-        the training and held-out rows of a fold are not all rows, as where folds are in order of
-        time: later rows would otherwise decide how strong the penalty is.
+        the table has a design, which says how columns are scaled, and the training and held-out
+        rows of a fold are not all rows, as where folds are in order of time: later rows would
+        otherwise decide how strong the penalty is.
 
     Raises InputError: All training rows of a fold have weight 0.
     """

@@ -151,10 +151,11 @@ def choice_of_size(result: CVResult, choice: Choice, size: int) -> Choice:
 
 
 def subsets_by_size(study: Study, result: CVResult, choice: Choice) -> list[Model]:
-    """The best known subset for the response itself, of every size that a choice has a model of.
+    """Models of every size of a choice, each of the best subset known for the response itself.
 
-    Projections are the best subsets for the predictions of an average. In their place stand the
-    models of least CV error, of the same sizes: those that the user has named, where he has.
+    They are those of :func:`models_by_size`. Where the choice is a projection, these are the best
+    subsets for the predictions of an average; in their place stand the models of least CV error of
+    the same sizes.
 
     result: h(γ, τ) of the first partition.
     """

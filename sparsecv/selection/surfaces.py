@@ -360,11 +360,13 @@ def _prove_mean(study: Study, surfaces: list[Surface], gammas: Array, taus: Inde
     """Prove, on every partition, the pairs that carry weight in the mean over partitions.
 
     surfaces: Those of all partitions, the first partition first; they take the proofs.
-    gammas, taus: Where the other partitions are evaluated.
+    gammas, taus: Where the other partitions are evaluated. All surfaces have visited these γ, and
+        ``taus`` are the smallest sizes of each.
     """
     # Proofs change errors, and with the errors the pairs that carry weight.
     before: Array | None = None
     while not study.plan.out_of_time:
+        # A surface has a row of its ledger for every γ that it has visited.
         known = [one.ledger.known([one.rows[gamma] for gamma in gammas]) for one in surfaces]
         mean = np.mean([one.error[:, : taus.size] for one in known], axis=0)
         if before is not None and np.array_equal(before, mean):
@@ -372,6 +374,7 @@ def _prove_mean(study: Study, surfaces: list[Surface], gammas: Array, taus: Inde
         before = mean
         carry = model_weights(mean, gammas, study.data.weight) > 0.0
         for number, surface in enumerate(surfaces):
+            # Every surface, and every piece of work that follows, gets the same share of the time.
             pieces = len(surfaces) - number + study.work_after_partitions
             with surface.with_plan(study.plan.part(pieces)) as part:
                 # All partitions share the models of all rows, which are proved once.

@@ -244,9 +244,14 @@ def refuse(problem: SparseRidgeProblem) -> None:
 def fit_certificate(
     problem: SparseRidgeProblem, support: NDArray[np.intp], source: CertifiedTable
 ) -> Certificate:
-    """The certificate that no support of the problem's size is better than a support.
+    """The certificate that no support of the problem's size is better than a support by a share.
+
+    The share is ``SHARE`` of the objective. Leaves are taken where they are better by half of it at
+    most, so that rounding of their coefficients may cost the other half.
 
     problem: All rows, at the γ and τ of the fit; its columns are those of the source.
+    support: At most τ columns, which are filled up to τ.
+    Raises InputError: Certificates do not serve the problem, or rounding hides the proof.
     """
     refuse(problem)
     support = pad_support(np.asarray(support, dtype=np.intp), problem.tau, problem.p)
@@ -254,9 +259,15 @@ def fit_certificate(
     fitted = None
     if not gram.scaled and problem.p <= MAX_COLUMNS:
         start = Fitted(interior(gram), Leaves.root(problem.p, problem.p))
-        at = (gram, problem.gamma / 2.0, problem.tau, start, objective, FITTING_STEPS)
-        found = fit_diagonal(*at)
-        fitted = found if found.bound > 0.0 else None
+        found = fit_diagonal(
+            gram,
+            ridge=problem.gamma / 2.0,
+            to_choose=problem.tau,
+            start=start,
+            target=objective,
+            steps=FITTING_STEPS,
+        )
+        fitted = found if found.bound > 0.0 else None  # A bound of 0 says nothing.
     target, units = objective * (1.0 - SHARE), source.integer_scale
     ratio = certified_shares(gram, gram.D if fitted is None else fitted.D, 1.0 / units.ratio)
     form = Form.of(problem, gram, ratio, np.ones(problem.p))

@@ -110,6 +110,9 @@ class SparseRidgeLearner:
         self.time_limit = time_limit
         checked_taus(taus, X.shape[1])
         self.taus, self.gammas = np.asarray(taus, dtype=np.intp), checked_gammas(gammas)
+        if asked is not None:  # Sizes that are too large are lowered, as SparseRidge does.
+            rules = asked.constraints
+            rules.checked_size(min(int(self.taus.min()), rules.max_size))
         self.protocol = Protocol(
             "honest", "unit-variance" if standardize else "none", intercept=fit_intercept
         )

@@ -87,7 +87,10 @@ def source_of_frame(label: str, frame: Any, reading: Reading = AS_SHOWN) -> Sour
 
 
 def source_of_arrays(label: str, columns: Mapping[str, FloatArray], reading: Reading) -> Source:
-    """A source of columns of numbers in memory, each an array of shape (n,)."""
+    """A source of columns of numbers in memory, at least one, each an array of shape (n,).
+
+    reading: Numbers that are among its codes ``na`` are missing values, as NaN is.
+    """
 
     def read(names: Sequence[str], factors: Collection[str]) -> Cells:
         n, found = len(next(iter(columns.values()))), dict[str, Column]()

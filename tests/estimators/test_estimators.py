@@ -223,7 +223,7 @@ def test_unproved_final_model_warns(monkeypatch: pytest.MonkeyPatch) -> None:
         model = np.s_[:, :, self.ledger.k]
         self.ledger.cells.exact[model] = False
         self.ledger.cells.bound[model] *= 0.5
-        self.ledger.note_limit(0, Status.TIME_LIMIT)
+        self.ledger.worsen_status(0, Status.TIME_LIMIT)
 
     monkeypatch.setattr(Surface, "prove", forget)
     for name in ("prove_model", "prove_rest"):

@@ -198,9 +198,11 @@ class Tree:
         return nodes
 
     def advance(self, nodes: int) -> int:
-        """Search on for about so many nodes; enlarge the table of nodes if the table is full.
+        """Search on for about so many nodes, and then fit afresh what compiled fits have found.
 
-        Returns: ``driver.DONE``, ``driver.PAUSED`` or ``driver.FULL``.
+        Returns: ``driver.DONE`` where no node is open, ``driver.PAUSED`` after the nodes, or
+            ``driver.FULL`` where the table of nodes was full. The table is then larger, unless it
+            has the most rows that it may have; the caller goes on by another call.
         """
         code, rows = int(driver.explore(self.st, self.open, nodes)), self.open.nodes.size
         if code == driver.FULL and rows < self._most():
@@ -308,6 +310,7 @@ class Search:
         self.nodes_before = 1  # The root counts.
         self.jobs = threads_of(n_jobs)
         self.chunk = max(4, FIRST_CHUNK_COLUMNS // tree.gram.b.size)
+        # Seconds, the incumbent's objective and a lower bound, the earliest entry first.
         self.history: list[tuple[float, float, float]] = []
         if after is not None:
             self.since, self.history = after.since, after.history
@@ -379,7 +382,11 @@ class Search:
                 self._share()
 
     def _note(self, seconds: float) -> None:
-        """Add time, incumbent and bound to the history if the gap has shrunk by 2 percent."""
+        """Add seconds, incumbent and bound to the history, where both have moved by 2 percent.
+
+        That is: 2 percent more time has passed than at the last entry, and the gap has shrunk by 2
+        percent since. The first call adds an entry in any case.
+        """
         if self.history and seconds < 1.02 * self.history[-1][0]:
             return
         upper, bound = float(self.best.now["upper"][0]), self.bound

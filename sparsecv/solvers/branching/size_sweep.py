@@ -107,7 +107,8 @@ class SizeSearch:
         # Every search of a single size is kept under the position of its size, and can go on.
         self.searches: dict[int, SizeAlone] = {}
         self.shared_gram: GramForm | None = None
-        # Nodes of all searches but the tree of all sizes, and the same with what roots have taken.
+        # Trees that were begun; nodes of all trees but that of all sizes; and the same nodes with
+        # those that stand for the relaxations of roots.
         self.n_trees = self.nodes_alone = self.work_alone = 0
 
     @property
@@ -152,17 +153,22 @@ class SizeSearch:
         self.answers[i] = self.answers[i].joined(found, found.work)
 
     def by_tree(self, way: Way, limits: Limits) -> bool:
-        """Search the tree of all sizes, or go on with it; whether it has ended."""
-        problem, left = self.problem, np.zeros(self.sizes.size, dtype=bool)
+        """Search the tree of all sizes, or go on with it, for the sizes that are not proved.
+
+        way: Says whether supports are grown first, in at most half of the time left.
+        Returns: Whether the tree has ended, so that more time would prove no further size.
+        """
+        problem, unproved = self.problem, np.zeros(self.sizes.size, dtype=bool)
         if self.tree is None:
             if way.grown:
                 grower = SupportGrower(problem, self.sizes, self.starts)
                 grown = grower.at(problem.gamma, self.starts, limits.share(2.0))
                 self.starts += grown.values()
             self.tree = SizesTree(problem, self.sizes, self.starts)
+        # This way comes before all others, so that no other tree has been begun at its first turn.
         self.n_trees = max(self.n_trees, 1)
-        left[self.open] = True
-        found = self.tree.run(limits, left)
+        unproved[self.open] = True
+        found = self.tree.run(limits, unproved)
         for i in self.open:
             self.enter(i, found[i])
         return worst(one.status for one in found) in (Status.OPTIMAL, Status.PRECISION)

@@ -93,12 +93,15 @@ class UnitColumns:
 
     @cached
     def independence(self) -> Independence:
-        """How independent the columns are that are not 0."""
+        """How independent the columns are that are not 0.
+
+        Where they are the root of a Gram matrix of q columns, whose entries are off by at most
+        ``off``, eigenvalues are off by at most q·off. Of a singular matrix nothing is known then.
+        """
         found = independence(self.X[:, self.used])
         if self.gram is None:
             return found
-        # Of a singular matrix, whose root is off, nothing is known.
-        least = math.sqrt(max(found.least**2 - self.used.size * self.gram.off, 0.0))
+        least = math.sqrt(max(found.least**2 - int(self.used.sum()) * self.gram.off, 0.0))
         return found._replace(least=least if found.full else 0.0)
 
     @cached
@@ -134,9 +137,12 @@ class Rows:
         self.zero_share = ZERO_SHARE
 
     def predicting(self, coef: Array) -> Rows:
-        """The same columns, with y = Xβ.
+        """The columns of ``rows`` with y = Xβ, which count as a table of as many rows as they have.
 
-        The error of y is that of its terms, which may be longer than y: ``lost`` is raised.
+        The terms x_jβ_j of y have the errors of their columns. Where the terms are longer than y,
+        that is a larger share of y: ``lost`` is raised by the ratio of the lengths.
+
+        coef, shape (p,): β.
         """
         made = Rows(np.column_stack([self.X, self.X @ coef]))
         terms = float(np.abs(coef) @ np.sqrt(self.squares))
@@ -144,6 +150,7 @@ class Rows:
         made.lost = max(made.lost, self.lost * max(1.0, terms / length))
         if self.gram is not None:
             squares = np.append(self.gram.squares[:-1], terms * terms)
+            # y depends on the columns, so that the least eigenvalue is 0.
             made.gram = GramError(off=self.gram.off, least=0.0, squares=squares)
         return made
 

@@ -83,7 +83,7 @@ class Columns(NamedTuple):
     length: Annotated[Array, "n"]  # squared lengths of the columns of P
     row: Annotated[Array, "n"]
     along_y: Annotated[Array, "n"]
-    triangle: Annotated[Array, "k k+1"]
+    triangle: Annotated[Array, "k k+1"]  # R of the picks' QR factors; coefficients in one column
 
 
 @by_reference()
@@ -273,7 +273,11 @@ def any_open(C, c, d, weight, inverse, need, margin):
 
 @kernel(inner=True)
 def reach(work, k, j):
-    """|y| + Σ|β| of the picks, j the last of them."""
+    """|y| + Σ|β| for the least-squares coefficients β of k picks, of which j is the last.
+
+    On entry ``Q`` has the directions of all picks, and ``triangle`` the picks before j and the last
+    two entries of j's column, k − 1. The rest of that column, and β in column k, are written here.
+    """
     by = work.columns
     T, r = by.triangle, by.y.shape[0]
     for a in range(k - 2):

@@ -200,8 +200,10 @@ def shared_tree(
     """The tree at its root, and the rows that the tree skips.
 
     Losses within a relative difference ``tie`` count as tied; deleting row i multiplies rounding by
-    1/(1 − h_i), so that ``tie`` grows by 20u/min(1 − h_i), and to 1e-5 at most. What the other
-    columns leave of a column shrinks to √(1 − h_i) of it at most, so that ``reach`` grows as much.
+    1/(1 − h_i), h_i its leverage, so that ``tie`` grows by 20u/min(1 − h_i), u the rounding unit,
+    and to 1e-5 at most. Without row i a column, the others projected out, keeps at least the share
+    √(1 − h_i) of its length. The tree's ``reach``, in which the inverses of these lengths are
+    summed, is therefore divided by √min(1 − h_i).
     Where columns are so nearly dependent that rounding, or the working γ at γ = 0, may hide which
     support is best, the tree skips all rows.
 

@@ -6,6 +6,10 @@ less what it may lack to the optimum, and b its coefficients, a support T that l
 of the node has at least the objective v + (1 − 2s)·b_Dᵀ(A_DD)⁻¹b_D: the optimum within the bounds
 has no slope towards any other coefficients within them, and s is the share ``LACKING_SHARE`` of the
 curvature that makes up for the slopes that rounding leaves.
+
+At every level ``value`` is the objective that the bounded fit of the node attains, ``own`` the same
+less what it may lack to the optimum, and ``bound`` the largest bound of the node and of those
+above. ``least_bound`` has, by size, the least ``own`` of the nodes that were fitted.
 """
 
 from __future__ import annotations
@@ -70,8 +74,13 @@ def fit_members(tree, level):
 
 @kernel(inner=True)
 def begin_within(tree):
-    """Fit the root within the bounds, after its ridge fit; and write ``least_added``."""
-    within, p = tree.within, tree.scale.shape[0]
+    """Fit the root within the bounds, from coefficients of 0 on, after its ridge fit.
+
+    The p columns and y, which is column p of the tree's triangular factor, are copied to the
+    bounded fit. Writes ``inside``, ``value``, ``own``, ``bound`` and ``least_added`` of the root,
+    and ``least_bound``, which is ∞ but for all members.
+    """
+    within, p, n_units = tree.within, tree.scale.shape[0], tree.mask.shape[0]
     fit = within.fit
     for a in range(p + 1):
         fit.y[a] = tree.columns_of[p, a]
@@ -83,7 +92,7 @@ def begin_within(tree):
         within.inside[0, c] = 0.0
     within.least_bound[:] = np.inf
     fit_members(tree, 0)
-    within.bound[0] = within.least_bound[tree.mask.shape[0]] = within.own[0]
+    within.bound[0] = within.least_bound[n_units] = within.own[0]
     bound_members(tree, 0)
 
 

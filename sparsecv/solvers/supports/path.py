@@ -179,11 +179,18 @@ class SupportGrower:
         return dict(zip(self.wanted, self._columns_of(known.supports[self.wanted, 0]), strict=True))
 
     def search(self, gamma: float, size: int, starts: Sequence[Support], limits: Limits) -> Support:
-        """A support of one size at one γ, after exchanges until these fail.
+        """The best support found of one size at one γ: that of :meth:`at`, and exchanges from it.
 
+        Members are exchanged until ``MAX_FAILED_EXCHANGES`` in a row, counted in steps of
+        ``EXCHANGES``, raise no gain, or until a limit is reached.
+
+        size: One of the sizes of an object that was made with ``single``.
         starts, limits: Those of :meth:`at`.
         """
         self.at(gamma, starts, limits)
+        # With a period of 1 every pass is the last of its period, which exchanges members. Step 0,
+        # the pass number 1, belongs to :meth:`at`, so that other members are exchanged here. With
+        # yᵀy = ∞ the kernel exchanges members of the size whatever its objective is.
         self._set(low=size - 1, top=size, passes=MAX_EXCHANGES, period=1, step=1)
         failed, ended = 0, False
         while not ended and failed < MAX_FAILED_EXCHANGES and limits.reached(0) is None:

@@ -53,7 +53,8 @@ def fold_unit(
 
     gammas: Best both ends first: what trees list at two γ often proves the supports between them,
         without another tree. In increasing order what a tree lists proves some at the next γ.
-    solver, listed: As of :func:`~sparsecv.solvers.paths.support_path`.
+    solver: "estimate", which proves what takes few nodes, or "heuristic", which proves nothing.
+    listed: What trees of this fold have listed at other γ. It is read, and not changed.
     most_nodes: The searches at each γ end after this many nodes.
     Returns: The path, and Σ (t − Hβ)² over the held-out rows H with targets t, shape (γ, τ), which
         is 0 for the problem of all rows.

@@ -220,7 +220,8 @@ def _range(span: GlobalMinimum) -> Iterator[Fact]:
 def _best_of_size(result: Result) -> Fact:
     """Whether the model's features are proved to fit all rows best, among those of its size.
 
-    Where a criterion has chosen the size, they are the best among those of all sizes.
+    Where a criterion has chosen the size, the question is whether they are proved to have the least
+    criterion of all features of all sizes.
     """
     model, tau = result.model, result.model.tau
     if result.criterion is not None:

@@ -163,15 +163,19 @@ def _surface(result: Result, surface: CVResult) -> dict[str, Any]:
     return entries
 
 
-def _global(span: GlobalMinimum) -> dict[str, Any]:
-    """The least CV error over a range of γ, with the pairs that are not excluded."""
+def _global(minimum: GlobalMinimum) -> dict[str, Any]:
+    """Bounds of the least CV error over the range of γ from "low" to "high", and the best pair.
+
+    "not_excluded" has, for a τ, the range of γ in which the least error may still lie.
+    """
     names = ("tau", "gamma", "tolerance", "certified", "status", "seconds")
-    remaining = [{"tau": int(tau), "gamma": [low, high]} for tau, low, high in span.left]
+    remaining = [{"tau": int(tau), "gamma": [low, high]} for tau, low, high in minimum.left]
     return {
-        **{name: getattr(span, name) for name in names},
-        **span.span._asdict(),
-        "upper_bound": span.upper,
-        "lower_bound": span.lower,
+        **{name: getattr(minimum, name) for name in names},
+        "low": minimum.span.low,
+        "high": minimum.span.high,
+        "upper_bound": minimum.upper,
+        "lower_bound": minimum.lower,
         "not_excluded": remaining,
     }
 

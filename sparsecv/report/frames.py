@@ -78,7 +78,8 @@ def _criteria(result: Result) -> dict[str, Array]:
 def alternatives_of_sizes(result: Result, n: int, seconds: float | None) -> DataFrame:
     """The n best subsets of every size, a row of the frame for each.
 
-    They are ranked by the fit to all rows, or by the CV error where rows were held out.
+    They are ranked by the objective on all rows. Where rows were held out, the frame has their CV
+    errors, too.
     """
     if (held_out := result.held_out) is not None:
         subsets = subsets_by_size(*held_out)

@@ -109,10 +109,11 @@ def alternatives(
     """The n best subsets of every size on all rows, with their CV errors on the study's folds.
 
     surface: h(γ, τ) of the first partition.
+    sizes: The known best model of every size, each at its γ.
     seconds: As of :func:`ranked_by_size`.
     """
     full = study.data.full()
-    others = surface.by_gamma[0].supports  # the supports of all folds, γ and sizes
+    others = surface.by_gamma[0].supports  # All γ share one list, of all folds, γ and sizes.
     study.request.progress(f"the {n} best subsets of each size", 0, 1)
     ranked = ranked_by_size(full, study.design, sizes, n, seconds, others)
     rows = [

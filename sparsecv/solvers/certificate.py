@@ -214,17 +214,19 @@ def block_of(
 ) -> dict[str, Any]:
     """A tree and what it proves, as the checker reads it.
 
-    forms, numbers, supports: Problems, the folds that they stand for, and the incumbents.
+    forms, numbers, supports: Problems, the positions of their folds, and the incumbents.
     leaves, points: The leaves of the tree, and their rounded coefficients.
-    gamma: Number of the problems' γ.
+    gamma: Position of the problems' γ in the list of the certificate.
+    Returns: Also a fit for every problem, as [fold, columns, power, whole numbers]: coefficients of
+        the incumbent times 2^power. All τ columns are named, of which some may have the number 0.
     """
     fits = []
     for form, number, support in zip(forms, numbers, supports, strict=True):
         beta = np.zeros(form.problem.p)
         beta[support] = form.problem.fit(support).coef / form.lengths[support]
-        columns, bits, c = units.rounded(beta[None], BITS_OF_FITS)[0][0]
+        columns, power, c = units.rounded(beta[None], BITS_OF_FITS)[0][0]
         zero = [int(j) for j in support if j not in columns]
-        fits.append([number, columns + zero, bits, c + [0] * len(zero)])
+        fits.append([number, columns + zero, power, c + [0] * len(zero)])
     size, diagonal = forms[0].problem.tau, forms[0].diagonal
     known = {"gamma": gamma, "size": size, "diagonal": diagonal, "fits": fits}
     return known | {"tree": preorder(leaves.state, points)}

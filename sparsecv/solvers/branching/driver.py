@@ -345,21 +345,24 @@ def close(st, node, target):
     the numbers of included and free columns and of columns still to choose. A node that stays open
     has its shares z in ``st.share``.
 
+    A search that hands out its leaves (``keep_closed``) closes nodes by their bounds alone: it
+    neither screens nor enumerates. A search that only relaxes (``only_relax``) screens, too.
+
     target: Bound that closes a node.
     Returns: CLOSED, OPEN, or KEPT for a node of one support that the caller is to fit.
     """
     now, work, unsolved = st.now[0], st.relaxation, node.unsolved[0] > 0
     gram_gradient(work.form.Q, st.terms.b, node.beta[0], work.g)
     count_node(st, node)
-    fixed = 1
+    fixed = 1  # The loop begins; afterwards it is how many columns screening has decided.
     while fixed > 0:
         m, k, n = now.n_included, now.to_choose, now.n_free
         if k < 0:
             return CLOSED  # More columns are included than a support may have.
         if k == 0 or k >= n:
             return close_last(st, node, k, target)
-        decides = now.only_relax == 0 and now.keep_closed == 0
-        if decides and small_enough(st, node, n, k, not unsolved):
+        may_enumerate = now.only_relax == 0 and now.keep_closed == 0
+        if may_enumerate and small_enough(st, node, n, k, not unsolved):
             enumerate_node(st, node, m, k, n)
             return CLOSED
         if unsolved:

@@ -108,7 +108,13 @@ class Answer:
     _certify: Callable[[], Certificate] | None = field(default=None, repr=False, compare=False)
 
     def joined(self, later: Answer, work: Work) -> Answer:
-        """This answer and that of a later search: the better support, the larger bound."""
+        """This answer, which is not proved, and that of a later search for the same size.
+
+        It has the better support, the larger bound and the later status. ``rounding``, ``coef`` and
+        the certificate are those of single searches, which joined answers lack.
+
+        work: Nodes and time of the joined answer.
+        """
         better = later if later.objective <= self.objective else self
         bound = min(max(self.lower_bound, later.lower_bound), better.objective)
         leaves = self.leaves if later.leaves is None else later.leaves

@@ -214,9 +214,10 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
 
     @cached_property
     def known(self) -> set[str]:
-        """Names of the machine code that is loaded or compiled, of no argument types at first.
+        """Names of the machine code that this process has loaded or compiled, none at first.
 
-        A process compiles or loads few of all kernels. These alone look for their files.
+        The first look at them turns on the keeping of files, so that kernels that a process never
+        compiles look for no files.
         """
         # Where not even a temporary folder can be written, every process compiles the kernel again.
         with suppress(OSError, RuntimeError):
@@ -230,7 +231,7 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
     def compile(self, sig: Any) -> Any:
         """Compile or load the machine code for the argument types ``sig``, and time that."""
         with _lock, nullcontext() if _open else _compiling():
-            known = self.known
+            known = self.known  # Before the compiling, as the first look turns on the files.
             _open.append((self, []))
             try:
                 entry = super().compile(sig)

@@ -202,7 +202,7 @@ def trailing_inverse(R, k, m, A, beta, level):
 
 @kernel(inner=True)
 def order_steps(step, u, order):
-    """Write 0..u−1 to ``order``, sorted by falling ``step`` (insertion sort).
+    """Write 0..u−1 to ``order``, sorted by falling ``step``; equal steps are in increasing order.
 
     ``step`` (u,) is the rise of the objective when a free member leaves the support.
     """

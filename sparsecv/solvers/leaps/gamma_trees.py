@@ -146,7 +146,9 @@ class GammaTrees:
     def list_supports(self, at: SparseRidgeProblem, sizes: NDArray[np.intp]) -> None:
         """Enter in ``listed`` what a tree that has just ended says of the sizes it has searched.
 
-        Bounds hold at other γ, too, so that rounding at this γ is taken off them.
+        The bounds are used at other γ, where nothing else allows for the rounding at this one. So
+        it is taken off here: ``tie`` is the share by which losses may be off, and the margin what
+        the rounding of fits, and a working γ, may add to objectives.
         """
         lists, m = self.tree.lists, self.table.units.size
         losses, found = lists.loss[sizes, 0], lists.found[: m + 1, 0, :4]

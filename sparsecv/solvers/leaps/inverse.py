@@ -285,7 +285,9 @@ def copy_problems(tree, level):
 
 @kernel(inner=True)
 def drop_column(tree, level, pivot, b, W):
-    """Add to ``child_loss``, ``chain.remain`` and ``chain.deleted`` what dropping a column adds.
+    """Drop a column from every open problem, each of which lacks one row.
+
+    Updates ``child_loss``, ``chain.remain``, the 1 − h_i, and ``chain.deleted``, the r_i/(1 − h_i).
 
     pivot, b, W: The column's diagonal entry of A, coefficient and row of W, as it leaves.
     """

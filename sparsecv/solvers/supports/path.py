@@ -274,6 +274,7 @@ def windows(
     for number, high in enumerate([largest_size] if single else window_ends(largest_size)):
         if high <= low:
             continue
+        # A window that is cut short at the largest size looks at no larger sizes: a choice.
         whole = high == FIRST_WINDOW * 2**number
         beyond = min(high + LOOK_AHEAD, top) if whole else high
         m = int(widths[since <= beyond].sum())

@@ -148,24 +148,30 @@ def move_to(s, ridge, k):
 
 @kernel(inner=True)
 def most_helpful(s, ridge, k):
-    """The allowed unit that raises the current support's gain most, and by how much; −1: none."""
-    current, units = s.current, s.units
+    """The allowed unit that raises the current support's gain most, and by how much; −1: none.
+
+    A column j alone adds c_j²/d_j, less within bounds: c and d are its product with the residual
+    and its squared length, ridge included, with the support's columns projected out.
+
+    ridge: γ/2. k: Units of the current support.
+    """
+    current, units = s.current, s.units  # ``units.of`` is by unit, but ``member`` and ``wide``.
     for a in range(k):
         s.mark[units.of[a].member] = 1
     if units.now[0].n_wide > 0:
         factor_units(current, units, ridge, k)
     best, which, c, bounded = 0.0, -1, current.c, units.now[0].bounded
     for j in range(c.shape[0]):
-        length = max(current.d[j], 1e-12 * (current.G[j, j] + ridge))
-        score = c[j] * c[j] / length
+        square = max(current.d[j], 1e-12 * (current.G[j, j] + ridge))
+        score = c[j] * c[j] / square
         if which >= 0 and score <= best:  # as most columns are; bounds only lower what one gains
             continue
         u = units.columns[j].unit
         alone = units.of[u + 1].first - units.of[u].first == 1
         if s.mark[u] == 1 or units.of[u].allowed != 1 or not alone:
             continue
-        if bounded and length > 0.0:
-            score = column_worth(c[j], length, units.columns[j].lower, units.columns[j].upper)
+        if bounded and square > 0.0:
+            score = column_worth(c[j], square, units.columns[j].lower, units.columns[j].upper)
         if which < 0 or score > best:
             best, which = max(0.0, score), u
     for a in range(units.now[0].n_wide):

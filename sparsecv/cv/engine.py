@@ -33,8 +33,8 @@ from .settings import Settings, checked_gammas, checked_taus
 from .tau_search import search_tau
 
 # The intervals of one fold at one γ, for all τ at once, take about min(n, p) p² floating-point
-# operations, with n rows and p columns. Below this number of operations, which take a twentieth of
-# a second, intervals count as cheap. The number is a choice.
+# operations, with n rows and p columns. Intervals of fewer operations than this number count as
+# cheap. So many operations take a twentieth of a second. The number is a choice.
 MAX_OPERATIONS_OF_CHEAP_INTERVALS = 5e7
 # Folds get cheap intervals for this many seconds after the time limit, too. It is a choice.
 SECONDS_OF_CHEAP_INTERVALS = 1.0

@@ -22,8 +22,8 @@ from .folds import Index
 from .missing import checked_fill, fill, fill_values
 from .moments import RowMoments
 
-# Attributes of RowTable that other processes and fitted estimators do without: the user's arrays,
-# and large arrays that are computed again where they are asked for.
+# Other processes and fitted estimators do without these attributes of RowTable. The first is the
+# user's arrays. The others are large, and are computed again where they are asked for.
 NOT_KEPT = ("raw", "_full", "scatter_shares")
 
 

@@ -1,11 +1,13 @@
 """Supports along γ against the enumeration of every support."""
 
+from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
 import pytest
 from support.brute_force import (
     Array,
+    Matrix,
     exact_given,
     exact_moments,
     exact_objective,
@@ -17,7 +19,7 @@ from support.problems import ugly_problem
 from sparsecv.errors import InputError
 from sparsecv.solvers import SparseRidgeProblem, Status, supports_along_gamma
 from sparsecv.solvers.core.limits import Limits
-from sparsecv.solvers.leaps.gamma_range import GammaRange
+from sparsecv.solvers.leaps.gamma_range import GammaRange, SupportInterval
 
 LOW, HIGH = 1e-4, 1e4
 
@@ -61,6 +63,14 @@ def test_supports_equal_enumeration_at_random_gammas_and_at_breakpoints(seed: in
                 assert max(listed) <= least + 1e-6 * least + rounding(least, problem.yy)
 
 
+def best_pair_is_listed(listed: Sequence[SupportInterval], gamma: float, joint: Matrix) -> bool:
+    """Whether the best pair of four columns at γ, by exact arithmetic, is listed there, or open."""
+    here = [one.support for one in listed if one.low <= gamma <= one.high]
+    values = {s: exact_objective(joint, gamma, s) for s in combinations(range(4), 2)}
+    best = min(values, key=lambda support: values[support])
+    return any(support is None or tuple(support) == best for support in here)
+
+
 @pytest.mark.parametrize("steps", [-3, -2, -1, 1, 2, 3])
 def test_of_matrices_the_support_is_listed_that_is_the_best_by_their_last_digits(
     steps: int,
@@ -70,11 +80,7 @@ def test_of_matrices_the_support_is_listed_that_is_the_best_by_their_last_digits
     b = np.array([0.3, 0.3001, 0.3, 0.3001])
     problem = SparseRidgeProblem.from_gram(G, b, 4.0, gamma=1.0, tau=2)
     along, _ = supports_along_gamma(problem, 1e-12, 1e-10, sizes=[2])
-    here = [one.support for one in along[2] if one.low <= 1e-11 <= one.high]
-    joint = exact_given(G, b, 4.0)
-    values = {s: exact_objective(joint, 1e-11, s) for s in combinations(range(4), 2)}
-    best = min(values, key=lambda support: values[support])
-    assert any(support is None or tuple(support) == best for support in here)
+    assert best_pair_is_listed(along[2], 1e-11, exact_given(G, b, 4.0))
 
 
 def test_at_a_tiny_gamma_nearly_equal_columns_explain_what_lies_between_them() -> None:
@@ -82,11 +88,7 @@ def test_at_a_tiny_gamma_nearly_equal_columns_explain_what_lies_between_them() -
     X[1, :2] = 5e-15, -5e-15
     y = np.array([0.0, 1.0, 0.0015, 0.0015, 0.0])
     along, _ = supports_along_gamma(SparseRidgeProblem(X, y, gamma=1.0, tau=2), 2.5e-24, 1e-20)
-    here = [one.support for one in along[2] if one.low <= 3e-24 <= one.high]
-    joint = exact_moments(X, y)
-    values = {s: exact_objective(joint, 3e-24, s) for s in combinations(range(4), 2)}
-    best = min(values, key=lambda support: values[support])
-    assert any(support is None or tuple(support) == best for support in here)
+    assert best_pair_is_listed(along[2], 3e-24, exact_moments(X, y))
 
 
 def test_supports_that_tie_but_for_tiny_singular_values_are_all_listed() -> None:
@@ -94,11 +96,7 @@ def test_supports_that_tie_but_for_tiny_singular_values_are_all_listed() -> None
     X[1, :3] = 4e-15, -5e-15, 5e-15
     y = np.array([0.0, 1.0, 0.3, 0.0015, 0.0])
     along, _ = supports_along_gamma(SparseRidgeProblem(X, y, gamma=1.0, tau=2), 2.5e-24, 1e-20)
-    here = [one.support for one in along[2] if one.low <= 3e-24 <= one.high]
-    joint = exact_moments(X, y)
-    values = {s: exact_objective(joint, 3e-24, s) for s in combinations(range(4), 2)}
-    best = min(values, key=lambda support: values[support])
-    assert any(support is None or tuple(support) == best for support in here)
+    assert best_pair_is_listed(along[2], 3e-24, exact_moments(X, y))
 
 
 @pytest.mark.parametrize("seed", range(12))

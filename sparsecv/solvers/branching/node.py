@@ -84,7 +84,7 @@ class SearchState(NamedTuple):
     alone: BoundTerms  # the same terms, of columns that are units of their own without bounds
     support: NDArray[np.int64]  # (τ,) the incumbent
     now: NDArray[np.void]  # (1,) of NOW
-    relaxation: RelaxationWork  # of which the quadratic part is Q = G − D
+    relaxation: RelaxationWork  # its quadratic part is Q = G − D
     g: Annotated[Array, "p"]  # b − Qβ of a node that is branched on
     share: Annotated[Array, "m"]  # z of the free columns of a node that is branched on
     gain: Annotated[Array, "m"]  # sum of raises by excluding a column, each divided by its z

@@ -462,8 +462,8 @@ class LeftOut:
             problem whether all its open leaves are among these.
         """
         target = upper * (1.0 - TOLERANCE)
-        # The bound holds for any number here. The leaves' coefficients belong to a relaxation of
-        # which D was taken off, and one number stands for its diagonal.
+        # The leaves' coefficients belong to a relaxation with a diagonal D. One number stands for D
+        # here, and the bound holds for any number.
         extracted = float(np.median(self.gram.D))
         dp = self.problems(problem.gamma / 2.0, -self.least, extracted, multiples=True)
         # A count of most + 1 marks a problem whose leaves stay unknown.

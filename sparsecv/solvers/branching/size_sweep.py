@@ -107,9 +107,10 @@ class SizeSearch:
         # Every search of a single size is kept under the position of its size, and can go on.
         self.searches: dict[int, SizeAlone] = {}
         self.shared_gram: GramForm | None = None
-        # Trees that were begun; nodes of all trees but that of all sizes; and the same nodes with
-        # those that stand for the relaxations of roots.
-        self.n_trees = self.nodes_alone = self.work_alone = 0
+        self.n_trees = 0  # Trees that were begun.
+        # Searches of single sizes have taken so many nodes, and so much work, in which the
+        # relaxation of a root counts as ``NODES_PER_ROOT`` nodes.
+        self.nodes_alone = self.work_alone = 0
 
     @property
     def open(self) -> list[int]:

@@ -29,9 +29,9 @@ NEAR = 0.7
 # nodes to make, and a look at them takes as long as 30,000 nodes. Both numbers are measured, on
 # default fits of 18 to 40 columns.
 NODES_OF_LARGE_TREES, UNITS_OF_LARGE_TREES = 100_000, 33
-# What a tree that has ended at a γ, the key, says of every size s. Place s of the first array has a
-# lower bound on the objectives of supports that are not listed, −∞ where nothing is known. Row s of
-# the second array has at most four listed supports, as masks over the units of the tree.
+# A tree that has ended at a γ, the key, says this of every size s. The first array has at place s a
+# lower bound on the objectives of all supports that are not listed; −∞ says nothing. The second
+# array has in row s at most four listed supports, as masks over the units of the tree.
 Listed = dict[float, tuple[Array, Mask]]
 
 

@@ -284,7 +284,7 @@ def copy_problems(tree, level):
 
 
 @kernel(inner=True)
-def drop_column(tree, level, pivot, b, W):
+def drop_from_problems(tree, level, pivot, b, W):
     """Drop a column from every open problem, each of which lacks one row.
 
     Updates ``child_loss``, ``chain.remain``, the 1 − h_i, and ``chain.deleted``, the r_i/(1 − h_i).
@@ -309,8 +309,8 @@ def fresh_losses(tree, level, j):
     node's columns, those of the member last, the last column has A_jj = 1/T_jj², β_j = t_j/T_jj and
     W_j = v_j/T_jj, with t = T⁻ᵀX_Sᵀy, the column behind those of T, and V = T⁻ᵀZ_Sᵀ. So dropping
     the column adds t_j² to the loss or, without row i, (t_j − v_ji r_i/(1−h_i))² /
-    (1 + v_ji²/(1−h_i)). :func:`drop_column` takes 1, t_j and v_j for A_jj, β_j and W_j, as these
-    differ by the factors T_jj², T_jj and T_jj, which change no loss.
+    (1 + v_ji²/(1−h_i)). :func:`drop_from_problems` takes 1, t_j and v_j for A_jj, β_j and W_j, as
+    these differ by the factors T_jj², T_jj and T_jj, which change no loss.
 
     Writes, besides, ``triangle``, ``columns`` and ``members`` and, with deleted rows, ``V``,
     ``chain.remain`` and ``chain.deleted``.
@@ -333,7 +333,7 @@ def fresh_losses(tree, level, j):
         if one_problem:
             tree.child_loss[0] += T[c, n] * T[c, n]
         else:
-            drop_column(tree, level, 1.0, T[c, n], tree.V[c])
+            drop_from_problems(tree, level, 1.0, T[c, n], tree.V[c])
 
 
 @kernel(inner=True)
@@ -362,7 +362,7 @@ def evaluate_columns(tree, level, j):
             W[d, k] = tree.W[tree.offset[level] + i + d, k]
     for d in range(width):
         pivot, b = D[d, d], coef[d]
-        drop_column(tree, level, pivot, b, W[d])
+        drop_from_problems(tree, level, pivot, b, W[d])
         for e in range(d + 1, width):
             weight = D[e, d] / pivot
             coef[e] -= weight * b

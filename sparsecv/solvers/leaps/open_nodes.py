@@ -25,10 +25,10 @@ from ..kernels.linalg import Array
 # objective to count as proof where a limit ended the tree. The formulas lose a share of some 1e-13,
 # so that the value is a choice on the safe side.
 RELATIVE_ROUNDING = 1e-9
-# A leaf's own factor gives its spreads where one is below this share of its node's: the difference
-# of two spreads is off as the larger one is. With this share the root of a spread, and the centre,
-# are off by some thirty times as much as those of the node, and margins of ``upper`` have 64 times
-# as much to spare.
+# A leaf's spread is that of its node less a second number. The difference is off by as much as the
+# node's spread is. A leaf with a spread below this share of its node's is therefore factorised by
+# itself. At the share, the root of a spread and the centre are off by some thirty times as much as
+# those of the node. The margins of ``upper`` have 64 times as much to spare.
 LEAST_SPREAD_SHARE = 1e-3
 
 

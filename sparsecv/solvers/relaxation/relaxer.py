@@ -37,8 +37,10 @@ LIMITS = np.dtype(
         ("multipliers", "i8"),
         ("share", "f8"),
         ("rounds", "i8"),  # descent ends after this many bounds
-        ("gap", "f8"),  # it ends once value − bound is at most this share of the relaxation's value
-        # It ends where value < target and value − bound is at most this share of target − bound.
+        # Descent ends once value − bound is at most this share of the relaxation's value.
+        ("gap", "f8"),
+        # Descent ends where value < target, and value − bound is at most this share of
+        # target − bound.
         ("shortfall_share", "f8"),
         # A free column is decided where a bound without its other decision is this objective or
         # more; ∞: none is. 0: columns are excluded alone, and not included.

@@ -176,16 +176,24 @@ def test_ends_by_a_criterion_belong_to_their_own_sets() -> None:
                     assert not inside
 
 
-def test_units_of_columns_and_of_the_response_do_not_matter() -> None:
+@pytest.mark.parametrize("unit", [1e-12, 1e-6, 100.0, 1e4, 1e6, 1e9])
+@pytest.mark.parametrize("options", [{"tau": "aic"}, {"tau": 2}, {"tau": 2, "gamma": 5.0}])
+def test_units_of_columns_and_of_the_response_do_not_matter(
+    options: dict[str, Any], unit: float
+) -> None:
     X, y = drawn(60, 6, 2)
-    model = SparseRidge(tau="aic").fit(X, y)
+    model = SparseRidge(**options).fit(X, y)
     scale = 10.0 ** np.arange(-3, 3)
-    other = SparseRidge(tau="aic").fit(3.0 + X * scale, 100.0 * y - 7.0)
-    one, two = model.inference(), other.inference()
-    ratio = 100.0 / scale[model.support_]
-    for name in ("coef", "std_error", "low", "high"):
-        assert two[name].to_numpy() == pytest.approx(one[name].to_numpy() * ratio, rel=1e-6)
-    assert two["p_low"].to_numpy() == pytest.approx(one["p_low"].to_numpy(), rel=1e-6)
+    other = SparseRidge(**options).fit(3.0 + X * scale, unit * (y - 7.0))
+    for sigma in (None, 2.0):
+        one = model.inference(sigma=sigma)
+        two = other.inference(sigma=None if sigma is None else unit * sigma)
+        ratio = unit / scale[model.support_]
+        assert np.isfinite(one[["low", "high"]].to_numpy()).all()
+        for name in ("coef", "std_error", "low", "high"):
+            assert two[name].to_numpy() == pytest.approx(one[name].to_numpy() * ratio, rel=1e-6)
+        for name in ("p_low", "p_high"):
+            assert two[name].to_numpy() == pytest.approx(one[name].to_numpy(), rel=1e-6)
 
 
 def test_a_copy_of_a_column_changes_nothing_but_the_search() -> None:

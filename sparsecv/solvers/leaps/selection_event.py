@@ -233,9 +233,9 @@ class _Search:
         for s in np.flatnonzero(least < np.inf).tolist():
             limit = self.own / least[s] - self.common  # Of what changes on a line alone.
             wins[s] = (1.0 + share) * limit + self.own_error / least[s] + base
-        worst = added * self.own[:, 2] + self.own_error[:, 0]
-        most = 1e-2 * self.own[:, 2] / np.sqrt(np.maximum(worst * self.own[:, 2], 1e-300))
-        return np.asarray(most)
+        # v has the unit of y, and what is added to an objective is ``worst`` times v².
+        worst = added * self.weight + self.own_error[:, 0]
+        return np.asarray(1e-2 * np.sqrt(self.own[:, 2] / worst))
 
     def doubts(self, tree: Leaps) -> tuple[float, float]:
         """A share of f, and one of |y|² + v², that objectives in a tree may be off by.

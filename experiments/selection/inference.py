@@ -150,7 +150,7 @@ def selective(
     if cell.computes_interval(draw):
         fields = "columns", "std_errors", "directions"
         one = replace(tests, **{name: getattr(tests, name)[[at]] for name in fields})
-        ends = inferred(one).intervals(LEVEL)[0]
+        ends = inferred(one).intervals(LEVEL)[0][0]
     known = not np.isnan(ends).any()
     return {
         "p": p[0],

@@ -23,6 +23,7 @@ from ..selection.criteria import criteria
 from ..selection.near_best import importance, near_best
 from ..selection.result import Result
 from ..selection.sizes import subsets_by_size
+from ..solvers.core.limits import Limits
 from ..solvers.core.result import Status, worst
 
 if TYPE_CHECKING:
@@ -160,7 +161,7 @@ def inference_of(
     """p-values and intervals of the tested columns of a model, in the order of the columns.
 
     They know of the search that has selected the columns; "conditional_on" of the attributes says
-    what they condition on, and "complete" whether the search has ended.
+    what they condition on, and "complete" whether all searches have ended.
 
     level: Of the confidence intervals, between 0 and 1.
     sigma: Standard deviation of the errors; None where it is estimated.
@@ -169,10 +170,13 @@ def inference_of(
 
     if not 0.0 < level < 1.0:
         raise InputError(f"level must lie between 0 and 1; got {level!r}")
-    found = infer(result, sigma, seconds)
+    limits = Limits(seconds)
+    found = infer(result, sigma, limits)
+    ends, ended = found.intervals(level, limits)
     columns, event, spread = found.tests.columns, found.tests.event, found.tests.spread
     labels = result.called(columns)
-    (p_low, p_high), (low, high) = found.p_values().T, found.intervals(level).T
+    status = worst([found.status, ended])
+    (p_low, p_high), (low, high) = found.p_values().T, ends.T
     values = {
         "position": columns,
         "coef": found.coef,
@@ -196,8 +200,8 @@ def inference_of(
             f"these columns are selected ({event}), {kept}; "
             "errors are independent and normal with one variance"
         ),
-        "complete": found.status is Status.OPTIMAL,
-        "status": str(found.status),
+        "complete": status is Status.OPTIMAL,
+        "status": str(status),
         "n_nodes": found.work.n_nodes,
         "regions": dict(zip(labels, [one.tolist() for one in found.regions()], strict=True)),
     }

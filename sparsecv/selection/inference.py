@@ -24,11 +24,12 @@ from ..design.prepare import Prepared
 from ..errors import InputError
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
-from ..solvers.core.result import Status, Work
+from ..solvers.core.result import Status, Work, worst
 from ..solvers.core.rows import DEPENDENT_SHARE
 from ..solvers.leaps.gathering import Comparison
 from ..solvers.leaps.selection_event import selection_events
 from .criteria import check_one_tree, least_squares
+from .interval_ends import ends_of_own_sets
 from .near_best import compared
 from .result import Result
 from .truncated import Truncated
@@ -39,9 +40,6 @@ LEAST_DEGREES = 30
 # A column of which other columns leave no more than this share of its length has no coefficient of
 # its own. The value is a choice: rounding a table moves angles by some 1e-16.
 LEAST_LEFT = 1e-10
-# Ends of intervals have settled where they change by less than this share, or so many standard
-# errors. They mostly have after four rounds, each of which takes two searches. Choices.
-SETTLED, MOST_ROUNDS = 1e-6, 10
 NOT_THE_BEST = (
     "inference needs columns that are proved to be the best: raise time_limit, or take fewer "
     "columns"
@@ -162,42 +160,39 @@ class Inference:
         """
         return self._of_all(np.reshape([law.p_value() for law in self.laws], (-1, 2)))
 
-    def intervals(self, level: float) -> Array:
-        """Ends of confidence intervals, shape (k, 2), which may be infinite.
+    def intervals(self, level: float, limits: Limits | None = None) -> tuple[Array, Status]:
+        """Ends of confidence intervals, which may be infinite, and whether all searches have ended.
 
-        An end is the coefficient at which a tail is (1 − level)/2 within the set that goes with
-        this coefficient. A set gives an end, which gives the next set, until both agree: ends that
-        are looked for next come from the last two by the secant method. Where they do not settle,
-        the interval holds the last two.
+        An end is a coefficient at which a tail is (1 − level)/2 within the set that belongs to this
+        coefficient (:mod:`.interval_ends`).
+
+        limits: Of the searches for sets; where a limit is reached, intervals are wider.
+        Returns: An array of shape (k, 2), and the status.
         """
-        own = self.tests.own
-        found = last = np.reshape([law.interval(level) for law in self.laws], (-1, 2))
-        moves = np.zeros_like(found)
-        for _ in range(MOST_ROUNDS if self.tests.changing else 0):
-            finite, before = np.isfinite(found), moves
-            at, side = np.nonzero(finite)
-            new, moves = self.tests.laws(own[at], found[finite])[0], np.zeros_like(found)
-            ends = [law.end(level, end == 0) for law, end in zip(new, side.tolist(), strict=True)]
-            with np.errstate(invalid="ignore", divide="ignore"):
-                moves[finite] = np.array(ends) - found[finite]
-                slope = np.where(before == 0.0, -1.0, (moves - before) / (found - last))
-            step = moves / -np.clip(np.nan_to_num(slope, nan=-1.0), -20.0, -0.2)
-            found, last = np.where(finite, found + step, found), found
-            if (np.abs(moves) <= SETTLED * (1.0 + np.abs(last)))[finite].all():
-                break
-        pair = np.minimum(last, found)[:, 0], np.maximum(last, found)[:, 1]
-        return self._of_all(np.column_stack(pair)) * self.tests.std_errors[:, None]
+        own, statuses = self.tests.own, [Status.OPTIMAL]
+        if self.tests.changing:
+            here = (limits or Limits()).within()
+
+            def laws(places: NDArray[np.intp], means: Array) -> list[Truncated]:
+                found, status, _ = self.tests.laws(own[places], means, here)
+                statuses.append(status)
+                return found
+
+            ends = ends_of_own_sets(laws, np.array([law.x for law in self.laws]), level)
+        else:
+            ends = np.reshape([law.interval(level) for law in self.laws], (-1, 2))
+        return self._of_all(ends) * self.tests.std_errors[:, None], worst(statuses)
 
 
-def infer(result: Result, sigma: float | None = None, seconds: float | None = None) -> Inference:
+def infer(result: Result, sigma: float | None = None, limits: Limits | None = None) -> Inference:
     """Test the coefficients of a model whose columns a search has selected.
 
     sigma: Standard deviation of the errors, in the units of y; by default it is estimated from the
         fit on all columns.
-    seconds: The search ends after so many seconds; p-values are then known within intervals.
+    limits: Of the search; where a limit is reached, p-values are known within intervals.
     Raises InputError: The fit is one that the theory does not cover, or sigma cannot be estimated.
     """
-    return inferred(tests_of(result, sigma), Limits(seconds))
+    return inferred(tests_of(result, sigma), limits)
 
 
 def inferred(tests: Tests, limits: Limits | None = None) -> Inference:

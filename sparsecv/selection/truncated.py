@@ -99,13 +99,21 @@ class Truncated(NamedTuple):
             beyond = np.where(nu * u < 900.0 * y, near, far) + 0.5 * math.log(square)
             return np.where(y > 0.0, beyond, -np.inf)
 
-    def end(self, level: float, lower: bool) -> float:
-        """The lower or the upper end of the interval, or a number beyond that end."""
+    def excess(self, mean: float, level: float, lower: bool) -> float:
+        """By how much the log-odds of a mean exceed those at an end of the interval.
+
+        lower: Whether the lower end is meant, below which the excess is negative, and means are
+            rejected. Means above the upper end are rejected, and have a positive excess.
+        """
         tail = 0.5 * (1.0 - level)
         odds = math.log((1.0 - tail) / tail) * (-1.0 if lower else 1.0)
+        return float(np.clip(self.log_odds(mean, lower) - odds, -1e300, 1e300))
+
+    def end(self, level: float, lower: bool) -> float:
+        """The lower or the upper end of the interval, or a number beyond that end."""
 
         def beyond(mean: float) -> float:
-            return float(np.clip(self.log_odds(mean, lower) - odds, -1e300, 1e300))
+            return self.excess(mean, level, lower)
 
         step = 1.0
         while True:

@@ -155,7 +155,7 @@ def test_ends_by_a_criterion_belong_to_their_own_sets() -> None:
     X, y = drawn(60, 6, 2)
     model = SparseRidge(tau="bic").fit(X, y)
     found, every = infer(model._kept_fit()), X - X.mean(axis=0)
-    ends, errors = found.intervals(0.9), found.tests.std_errors
+    (ends, _), errors = found.intervals(0.9), found.tests.std_errors
     assert np.isfinite(ends).all()
     eta = np.linalg.pinv(every[:, model.support_]).T
     left = y - y.mean() - every @ np.linalg.lstsq(every, y, rcond=None)[0]

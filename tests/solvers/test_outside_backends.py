@@ -186,6 +186,114 @@ def test_scip_needs_the_rows_that_bound_the_coefficients() -> None:
     assert found.lower_bound == pytest.approx(best.objective, rel=1e-5)
 
 
+# a task of MOSEK that stands in for its search, which needs a licence
+
+
+def mosek_task(answer: Answer, columns: Array, **ends: Any) -> type:
+    """A class of tasks that build MOSEK's model, and whose search ends as ``ends`` says.
+
+    answer: The best support and the number of nodes that the search finds.
+    columns: The columns of the problem that the model has.
+    ends: ``sta``, the status of the solution, or None where there is none; ``bound``, the lower
+        bound or None; ``error``, what reading the bound raises.
+    """
+    import mosek
+
+    class Task(mosek.Task):  # type: ignore[misc]
+        def optimize(self) -> Any:
+            return mosek.rescode.ok
+
+        def solutiondef(self, _: Any) -> bool:
+            return ends["sta"] is not None
+
+        def getsolsta(self, _: Any) -> Any:
+            if ends["sta"] is None:
+                raise mosek.Error(mosek.rescode.err_undef_solution, "no solution is defined")
+            return ends["sta"]
+
+        def getprosta(self, kind: Any) -> Any:
+            return self.getsolsta(kind) and mosek.prosta.prim_feas
+
+        def getprimalobj(self, _: Any) -> float:
+            return 0.0
+
+        def getxxslice(self, _: Any, first: int, last: int, values: list[float]) -> None:
+            integer = [
+                j
+                for j in range(self.getnumvar())
+                if self.getvartype(j) == mosek.variabletype.type_int
+            ]
+            for j, column in zip(integer, columns, strict=True):
+                if first <= j < last:
+                    values[j - first] = float(column in answer.support)
+
+        def getdouinf(self, item: Any) -> float:
+            if item == mosek.dinfitem.mio_obj_bound:
+                if "error" in ends:
+                    raise ends["error"]
+                return 0.0 if ends["bound"] is None else float(ends["bound"])
+            return float(super().getdouinf(item))
+
+        def getintinf(self, item: Any) -> int:
+            if item == mosek.iinfitem.mio_obj_bound_defined:
+                return int(ends.get("bound") is not None or "error" in ends)
+            super().getintinf(item)  # A task that was released raises an AttributeError.
+            return 7 if item == mosek.iinfitem.mio_num_branch else 0
+
+    return Task
+
+
+def by_stand_in(monkeypatch: pytest.MonkeyPatch, share: float | None, **ends: Any) -> Answer:
+    """What the conic back end makes of a search by MOSEK that ends with a share of the optimum.
+
+    share: The bound as a share of the least objective; None for no bound.
+    """
+    problem, best = hard()
+
+    def claim(oracle: Oracle) -> Claim:
+        bound = None
+        if share is not None:
+            constant = conic.perspective_model(oracle)[2]
+            bound = share * best.objective / oracle.scale - constant
+        task = mosek_task(best, oracle.form.columns, bound=bound, **ends)
+        monkeypatch.setattr("mosek.Task", task)
+        return conic.claimed(oracle)
+
+    return prove(claim, problem, **({"time_limit": 1e6} if ends.get("sta") is None else {}))
+
+
+def test_what_mosek_proves_is_read_before_its_task_is_released(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    mosek = pytest.importorskip("mosek")
+    _, best = hard()
+    found = by_stand_in(monkeypatch, 1.0, sta=mosek.solsta.integer_optimal)
+    assert found.status is Status.OPTIMAL
+    assert found.n_nodes == 7
+    assert found.objective == pytest.approx(best.objective, rel=1e-12)
+    assert best.objective * (1.0 - 1e-5) < found.lower_bound <= best.objective
+    # A search that ends at a limit leaves its bound, and its solution if it has one.
+    early = by_stand_in(monkeypatch, 0.9998, sta=None)
+    assert early.status is Status.TIME_LIMIT
+    assert early.n_nodes == 7
+    assert early.lower_bound == pytest.approx(0.9998 * best.objective, rel=1e-5)
+    # Without a bound only what the root has proved is known, and without a limit MOSEK gave up.
+    for share in (None, 0.9998):
+        stuck = by_stand_in(monkeypatch, share, sta=mosek.solsta.prim_feas)
+        assert stuck.status is Status.FAILED
+        assert stuck.objective == pytest.approx(best.objective, rel=1e-12)
+        assert stuck.lower_bound < 0.9998 * best.objective
+
+
+def test_a_mistake_in_code_is_no_solver_that_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    mosek = pytest.importorskip("mosek")
+    optimal = mosek.solsta.integer_optimal
+    with pytest.raises(AttributeError, match="a mistake"):
+        by_stand_in(monkeypatch, 1.0, sta=optimal, error=AttributeError("a mistake"))
+    gave_up = mosek.Error(mosek.rescode.err_mio_internal, "gave up")
+    assert by_stand_in(monkeypatch, 1.0, sta=optimal, error=gave_up).status is Status.FAILED
+
+
 # what is missing
 
 

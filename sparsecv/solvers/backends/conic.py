@@ -10,7 +10,6 @@ back end of the package.
 
 from __future__ import annotations
 
-import contextlib
 import warnings
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +21,7 @@ from ..core.result import Status
 from ..kernels.linalg import Array
 from ..relaxation.ellipsoid import ellipsoid
 from ..supports.rounding import largest
-from .optional_dependencies import SolverUnavailable, mosek_guarded, required
+from .optional_dependencies import mosek_guarded, required
 from .oracle import Claim, Oracle
 
 # This share of the incumbent's objective is taken off every bound for the solver's tolerances. The
@@ -107,9 +106,7 @@ def claimed(oracle: Oracle, solver: str = "MOSEK") -> Claim:
     options = _mosek_options(oracle) if solver == "MOSEK" else {}
     try:
         bound, nodes, status = solved(model, solver, options, oracle.limits)
-    except SolverUnavailable:
-        raise
-    except Exception:  # Solvers raise anything where they give up on the numbers.
+    except _gave_up(solver):
         return oracle.claim(-np.inf, 0, Status.FAILED, 0.0)
     return conic_claim(oracle, bound + constant, nodes, status, z.value)
 
@@ -132,6 +129,12 @@ def conic_claim(
     return oracle.claim(kept, n_nodes, status, lost=BOUND_LOSS_RATIO, precision=1e-5, margin=margin)
 
 
+def _gave_up(solver: str) -> tuple[type[Exception], ...]:
+    """The errors by which a solver says that it gives up; any other error is a mistake in code."""
+    own = [required("mosek").Error] if solver == "MOSEK" else []
+    return (required("cvxpy").error.SolverError, *own)
+
+
 def solved(
     model: Any, solver: str, options: dict[str, Any], limits: Limits
 ) -> tuple[float, int, Status]:
@@ -143,18 +146,38 @@ def solved(
     with warnings.catch_warnings(), mosek_guarded():
         warnings.simplefilter("ignore")
         raw = chain.solve_via_data(model, data, False, False, options)
-        # The search may have stopped before any solution.
-        with contextlib.suppress(required("cvxpy").error.SolverError):
+        if solver == "MOSEK":
+            # cvxpy releases the task when it unpacks the solution, so the task is read before.
+            bound, nodes, closed, found = _of_task(raw["task"])
+            if found:
+                model.unpack_results(raw, chain, inverse)
+        else:
             model.unpack_results(raw, chain, inverse)
-    closed, nodes = model.status == "optimal", 0
-    bound = model.value if closed else -np.inf
-    if solver == "MOSEK":
-        mosek, task = required("mosek"), raw["task"]
-        bound = task.getdouinf(mosek.dinfitem.mio_obj_bound)
-        nodes = task.getintinf(mosek.iinfitem.mio_num_branch)
-        closed = task.getsolsta(mosek.soltype.itg) == mosek.solsta.integer_optimal
-    status = Status.OPTIMAL if closed else limits.reached(nodes) or Status.TIME_LIMIT
-    return float(bound), int(nodes), status
+            nodes, closed = 0, model.status == "optimal"
+            bound = float(model.value) if closed else -np.inf
+    if closed:
+        return bound, nodes, Status.OPTIMAL
+    # The solver counts seconds and nodes itself, and stops a little before a limit that it was
+    # given. Without a limit it has given up.
+    ended = Status.FAILED if limits.node_limit is None else Status.NODE_LIMIT
+    ended = ended if limits.remaining() is None else Status.TIME_LIMIT
+    return bound, nodes, limits.reached(nodes) or ended
+
+
+def _of_task(task: Any) -> tuple[float, int, bool, bool]:
+    """What a task of MOSEK knows at its end.
+
+    Returns: The lower bound in the model's units; the number of branchings; whether a solution is
+        proved to be optimal; whether a solution is known.
+    """
+    mosek = required("mosek")
+    kind, proved = mosek.soltype.itg, mosek.solsta.integer_optimal
+    state = task.getsolsta(kind) if task.solutiondef(kind) else mosek.solsta.unknown
+    # Until a relaxation is solved, the number in the bound's place means nothing.
+    has_bound = task.getintinf(mosek.iinfitem.mio_obj_bound_defined)
+    bound = float(task.getdouinf(mosek.dinfitem.mio_obj_bound)) if has_bound else -np.inf
+    nodes = int(task.getintinf(mosek.iinfitem.mio_num_branch))
+    return bound, nodes, state == proved, state in (proved, mosek.solsta.prim_feas)
 
 
 def _mosek_options(oracle: Oracle) -> dict[str, Any]:

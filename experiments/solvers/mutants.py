@@ -234,9 +234,9 @@ FAULTS = (
     ),
     Fault(
         "a choice is certified at a lower bound five percent below",
-        "cv/results.py",
-        "certified = sure and lower >= high - gap * abs(high)",
-        "certified = sure and lower >= high - (gap + 0.05) * abs(high)",
+        "selection/claims.py",
+        "upper - max(2.0 * TIE, tolerance) * abs(upper)",
+        "upper - max(0.05, tolerance) * abs(upper)",
         RULES + " cv/test_limits.py cv/test_alternating.py",
     ),
     Fault(

@@ -177,8 +177,9 @@ def _finished(result: Result, held_out: HeldOut) -> bool:
     if study.plan.needs_no_proof:  # Nothing was to be proved: only the time can be too short.
         return result.ended.limit is not Status.TIME_LIMIT
     # A search looks for the choice alone, not for the CV error of every size.
-    errors = study.request.settings.searches or held_out.surface.finished
-    return errors and held_out.choice.certified and result.model.proved
+    settings = study.request.settings
+    errors = settings.prove == "choice" or settings.searches or held_out.surface.complete
+    return errors and result.claim.proved and result.model.proved
 
 
 def _draw(result: Result, held_out: HeldOut, asked: SimpleNamespace) -> None:

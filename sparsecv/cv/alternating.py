@@ -73,7 +73,7 @@ def alternate(
     >>> X, y, _ = make_synthetic(n=20, p=3, tau_true=1)
     >>> data = RowFolds(RowTable(X, y), make_folds("loo", 20))
     >>> result = alternate(Surface(data, [1, 2, 3]))
-    >>> result.ended, result.best().certified
+    >>> result.ended, result.complete
     ('converged', True)
     """
     if start is not None and not start > 0.0:
@@ -185,7 +185,7 @@ class _Alternation:
             proposal = (gamma, best.tau, best.cv_error)
             if not self.surface.plan.time_is_up:
                 proposal = self.propose(gamma)
-            self.trace.append(Step(gamma, best.tau, best.cv_error, best.certified, *proposal))
+            self.trace.append(Step(gamma, best.tau, best.cv_error, *proposal))
             following, _, predicted = proposal
             if self.surface.plan.time_is_up:
                 return "time limit"

@@ -342,7 +342,6 @@ class Surface:
             tables,
             seconds=self._clock.elapsed(),
             tolerance=tolerance,
-            prove=self.settings.prove,
             rounding=self.data.rounding,
         )
 

@@ -222,8 +222,8 @@ def global_minimum(
     >>> from sparsecv.tables.synthetic import make_synthetic
     >>> X, y, _ = make_synthetic(n=20, p=3, tau_true=1)
     >>> found = global_minimum(RowFolds(RowTable(X, y), make_folds("loo", 20)), [1, 2, 3])
-    >>> found.certified, found.tau
-    (True, 3)
+    >>> str(found.status), found.tau
+    ('optimal', 3)
     """
     data.full().refuse_constraints("a certified minimum over a range of gamma")
     sizes = checked_taus(taus, data.p)

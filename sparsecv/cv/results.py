@@ -19,8 +19,8 @@ from .settings import GammaSpan
 Array = NDArray[np.float64]
 # CV errors whose relative difference is at most this number count as equal, as rounding may have
 # caused the difference. Two errors in a comparison may each be off by as much, so that the least
-# error counts as proved where no lower bound is below it by more than twice this share (here, in
-# prove and in selection/choice). The ledger also takes a proved support in place of a fold's answer
+# error counts as proved where no lower bound is below it by more than twice this share (in cv/needs
+# and in selection/claims). The ledger also takes a proved support in place of a fold's answer
 # only where that lowers the training objective by more than this share. The number is a choice.
 TIE = 1e-9
 # A lower bound below the estimate divided by this factor, and an upper bound above the estimate
@@ -139,13 +139,9 @@ def bounds_to_show(lower: Any, estimate: Any, upper: Any) -> tuple[Array, Array]
 
 
 def bounds_text(lower: float, estimate: float, upper: float) -> str:
-    """Bounds on a CV error as text; empty where both are too far from the estimate."""
-    low, high = bounds_to_show(lower, estimate, upper)
-    if np.isnan(low) and np.isnan(high):
-        return ""
-    if np.isnan(low) or np.isnan(high):
-        return f"≤ {high:.6g}" if np.isnan(low) else f"≥ {low:.6g}"
-    return f"[{low:.6g}, {high:.6g}]"
+    """The interval of a CV error as text; empty where an end is too far from the estimate."""
+    far = bool(np.isnan(bounds_to_show(lower, estimate, upper)).any())
+    return "" if far else f"[{lower:.6g}, {upper:.6g}]"
 
 
 @dataclass(frozen=True)
@@ -164,9 +160,6 @@ class Best:
         Upper bound on the exact h(γ, τ) of the pair; h itself where it is proved.
     lower_bound : float
         Lower bound on the least CV error over the whole surface.
-    certified : bool
-        Whether it is proved that no pair of the surface has a CV error that is lower by more than
-        rounding, or than the tolerance of a search.
     one_se : int
         The smallest τ of the whole surface whose error, at the γ that is best for that τ, is within
         one standard error of the least.
@@ -182,7 +175,6 @@ class Best:
     std_error: float
     upper: float
     lower_bound: float
-    certified: bool
     one_se: int
     one_se_gamma_index: int
 
@@ -197,8 +189,6 @@ class Step:
         The γ at which the iteration begins, and the best τ at this γ.
     cv_error : float
         h(γ, τ) of the two.
-    certified : bool
-        Whether no τ does better at this γ (to the tolerance of a search).
     next_gamma, next_tau : float, int
         The pair that the γ step proposes.
     predicted : float
@@ -208,7 +198,6 @@ class Step:
     gamma: float
     tau: int
     cv_error: float
-    certified: bool
     next_gamma: float
     next_tau: int
     predicted: float
@@ -273,11 +262,6 @@ class GlobalMinimum:
         """(upper − lower)/upper; 0 where both are 0."""
         return (self.upper - self.lower) / self.upper if self.upper > 0.0 else 0.0
 
-    @property
-    def certified(self) -> bool:
-        """Whether no pair has an error that is lower by more than the tolerance."""
-        return self.gap <= self.tolerance
-
 
 @dataclass
 class CVResult:
@@ -299,8 +283,6 @@ class CVResult:
         as much of the error of a perfect fit.
     complete : bool
         Whether every h(γ, τ) is exact.
-    finished : bool
-        Whether everything asked for is proved: h at every τ, the choice, or the best τ.
     status : Status
         Optimal where every fold and every model is proved, else the limit that was met.
     by_gamma : list of GammaResult
@@ -308,8 +290,6 @@ class CVResult:
     tolerance : float or None
         Where only the least CV error at every γ was searched for, the relative tolerance of that
         error; h(γ, τ) then is an interval where τ was ruled out early.
-    prove : str
-        What was to be proved ("choice" or "all", as of :class:`sparsecv.SparseRidgeCV`).
     trace, ended : list of Step, str
         Where τ and γ were minimised in turn, the iterations and how they ended: "converged",
         "cycle", "iterations" or "time limit".
@@ -326,7 +306,6 @@ class CVResult:
     tables: dict[str, Any]
     seconds: float
     tolerance: float | None = None
-    prove: str = "choice"
     rounding: float = 0.0
     trace: list[Step] = field(default_factory=list)
     ended: str = ""
@@ -337,13 +316,6 @@ class CVResult:
     def complete(self) -> bool:
         """Whether every h(γ, τ) is exact."""
         return bool(self.table("exact").all())
-
-    @property
-    def finished(self) -> bool:
-        """Whether everything asked for is proved: h at every τ, the choice, or the best τ."""
-        if self.tolerance is None:
-            return self.complete or (self.prove == "choice" and self.best().certified)
-        return self.status is Status.OPTIMAL
 
     @property
     def status(self) -> Status:
@@ -374,7 +346,7 @@ class CVResult:
         -------
         Best
         """
-        searched = self.tolerance is not None and self.finished
+        searched = self.tolerance is not None and self.status is Status.OPTIMAL
         estimates, std_error, upper = (self.table(n) for n in ("cv_error", "std_error", "upper"))
         g, t = least(upper if searched else estimates, self.taus, self.gammas, self.rounding)
         within = estimates.min(axis=0) <= estimates[g, t] + std_error[g, t] + self.rounding
@@ -382,12 +354,8 @@ class CVResult:
         of_size = estimates[:, [one_se]], self.taus[[one_se]], self.gammas
         at_one_se, _ = least(*of_size, self.rounding)
         lower, high = float(self.table("lower").min()), float(upper[g, t])
-        gap = max(2 * TIE, self.tolerance or 0.0)
         if self.minimum is not None:  # Between the γ of the surface errors may be lower, too.
-            lower, gap = min(lower, self.minimum.lower), max(gap, self.minimum.tolerance)
-        # Without a tolerance the error that is reported must be exact: bounds on it do not suffice.
-        sure = bool(self.table("exact")[g, t]) or self.tolerance is not None
-        certified = sure and lower >= high - gap * abs(high) - self.rounding
+            lower = min(lower, self.minimum.lower)
         return Best(
             gamma_index=g,
             tau_index=t,
@@ -397,7 +365,6 @@ class CVResult:
             std_error=float(std_error[g, t]),
             upper=high,
             lower_bound=lower,
-            certified=certified,
             one_se=int(self.taus[one_se]),
             one_se_gamma_index=at_one_se,
         )

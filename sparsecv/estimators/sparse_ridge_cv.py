@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..cv.results import Best, CVResult, bounds_text
+from ..cv.results import CVResult, bounds_text
 from ..cv.settings import DEFAULT_SECONDS, Settings
 from ..design.fold_models import FoldModels
 from ..design.folds import Folds
@@ -16,6 +16,7 @@ from ..design.model import Model
 from ..errors import InputError, UnprovedWarning, warn_caller
 from ..selection.certified_choice import choice_certificate
 from ..selection.choice import Choice
+from ..selection.claims import Claim
 from ..selection.intervals import fold_models
 from ..selection.nested import nested_error, refuse_nested
 from ..selection.result import Result
@@ -128,10 +129,16 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         on the same folds.
     tau_1se_ : int
         Smallest τ of the whole surface whose CV error is within one standard error of the least.
+    claim_ : str
+        One sentence that says what is proved of the choice, or would have to be, over which sizes
+        and which γ, and by which rule.
     certified_ : bool
-        Whether no pair that was evaluated can be better by the rule's criterion. With "minimum" the
-        tolerance is a relative 2e-9 of the CV error, or ``tol`` where that counts. With one-se:
-        whether every CV error is proved. With projected: whether every support that carries weight
+        Whether what ``claim_`` states is proved. With "minimum" no pair (τ, γ) that was compared
+        has a smaller CV error, by more than a relative 2e-9, or than ``tol`` where that counts;
+        with ``gammas="global"`` no γ of the range has one. With "one-se" no fewer columns have a CV
+        error within one standard error of the least, and no γ has a smaller one with as many; some
+        other errors may be open. With "stability" and "corrected" no pair that was compared is
+        better, for which every model is proved. With "projected" every support that carries weight
         in the average (of all rows, of a fold, and of the inner folds behind its weights), and
         every projection of the chosen size (of all rows and of every fold), is the best one.
     cv_results_ : dict of arrays, one entry per (γ, τ)
@@ -145,7 +152,9 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         (trees that were searched, each for one τ or for all), "n_nodes" (their nodes) and
         "seconds".
     cv_error_bounds_ : tuple of float
-        Lower and upper bound of the least CV error over everything searched.
+        Lower and upper bound of the least CV error over everything searched: every pair (τ, γ),
+        every γ of a range, and with the rule projected the projections onto all sizes, whose errors
+        are those of the models that were found. The rule may choose a model of larger CV error.
     folds_ : sparsecv.design.folds.Folds
         Which rows were held out together.
     taus_ : ndarray of int
@@ -303,7 +312,7 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         # Where estimates suffice for the rule nothing was to be proved; only the time can have been
         # too short.
         if not study.plan.needs_no_proof or found.status is Status.TIME_LIMIT:
-            self._warn_of_what_is_open(surface.best(), found.model)
+            self._warn_of_what_is_open(found.claim, found.model)
         if self.nested:
             found.expected = nested_error(study, self.cv, self.nested, groups)
             self.nested_error_ = found.expected.error
@@ -398,13 +407,11 @@ class SparseRidgeCV(ModelViews, ModelFiles):
             self.minimum_ = surface.minimum
         if choice.projection is not None:
             self.reference_error_ = choice.projection.average.error
-        self.rule_, self.certified_ = choice.rule, choice.certified
+        claim = found.claim
+        self.rule_, self.claim_, self.certified_ = claim.rule, claim.sentence, claim.proved
         self.gamma_, self.cv_error_ = choice.gamma, choice.cv_error
-        # These two are of the pair of least CV error, which other rules than "minimum" may not
-        # choose.
-        best = surface.best()
-        self.tau_1se_ = best.one_se
-        self.cv_error_bounds_ = (best.lower_bound, best.upper)
+        self.tau_1se_ = surface.best().one_se
+        self.cv_error_bounds_ = claim.lower, claim.upper
         self._set_tables(surface)
         self._keep(found.model)
         self.status_, self.n_nodes_ = str(found.status), found.ended.n_nodes
@@ -419,19 +426,17 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         pairs = {"gamma": np.repeat(gammas, taus.size), "tau": np.tile(taus, gammas.size)}
         self.cv_results_: dict[str, Any] = pairs | {key: tables[key].ravel() for key in flat}
 
-    def _warn_of_what_is_open(self, best: Best, model: Model) -> None:
+    def _warn_of_what_is_open(self, claim: Claim, model: Model) -> None:
         """Warn where the choice, or the support of the final model, is not proved.
 
-        best: The pair of least CV error.
+        claim: What is claimed of the choice.
         """
-        if not self.certified_:
-            what = f"rule {self.rule_} might choose otherwise"
-            if self.rule_ == "minimum":
-                what = f"the pair of least estimated CV error, {best.cv_error:.6g}, is taken"
-                # The text is empty where the bounds say nothing.
-                if known := bounds_text(best.lower_bound, best.cv_error, best.upper):
-                    what += f"; the least CV error on the grid: {known}"
-            warn_caller(f"not every fold and model was proved: {what}", UnprovedWarning)
+        if not claim.proved:
+            # The text is empty where the bounds say nothing.
+            text = f"not every fold and model was proved. {claim.sentence}"
+            if known := bounds_text(claim.lower, self.cv_error_, claim.upper):
+                text += f" The least CV error of all that was searched lies in {known}."
+            warn_caller(text, UnprovedWarning)
         elif not model.proved:
             warn_caller(
                 f"the final model has a relative gap of {self.gap_:.2g} ({self.status_}): "

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..cv.results import GlobalMinimum
 from ..errors import InputError
+from ..selection.claims import range_is_proved
 from ..solvers.leaps.gamma_range import SupportInterval
 from .curves import save, without_formulas
 from .style import VERMILION, in_style, new_figure
@@ -76,7 +77,7 @@ def plot_minimum(minimum: GlobalMinimum, path: str, title: str = "") -> None:
             axis.fill_between(span, t - 0.5, t + 0.5, color=VERMILION, linewidth=0, zorder=2)
     if minimum.gamma > 0.0:
         best = minimum.gamma, int(np.flatnonzero(taus == minimum.tau)[0])
-        label = "certified least" if minimum.certified else "least known"
+        label = "certified least" if range_is_proved(minimum) else "least known"
         axis.plot(*best, marker="*", color=VERMILION, mec="black", ms=14, ls="none", label=label)
     axis.fill_between([], [], color=VERMILION, label="not excluded")
     axis.set(xscale="log", xlim=edges[[0, -1]], xlabel="γ", ylabel="τ")

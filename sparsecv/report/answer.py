@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..cv.results import GlobalMinimum, bounds_text
+from ..selection.claims import Claim, Statement, aim_of, of_model
 from ..selection.nested import NestedError
 from ..selection.result import HeldOut, Result
-from ..selection.rules import RULES
 from ..solvers.core.result import Status
 from .document import constraints
 from .sections import Fact, Section, SectionColumn, SectionTable, counted, listed, number, percent
@@ -28,7 +28,7 @@ def answer(result: Result) -> Iterator[Section]:
     facts = [*_chosen(result), Fact("data", meaning=_data(result))]
     yield Section(facts=[*facts, *(Fact(meaning=text) for text in remarks)])
     if result.held_out is None:
-        yield Section("How sure", [_best_of_size(result)])
+        yield Section("How sure", [_model_said(result)])
     else:
         yield Section("The CV error", list(_errors(result, result.held_out)))
         if result.expected is not None:
@@ -51,8 +51,7 @@ def _chosen(result: Result) -> Iterator[Fact]:
     yield Fact("columns", meaning=listed(names, MAX_CHARACTERS))
     if (held_out := result.held_out) is not None:
         choice = held_out.choice
-        size = f"; size {choice.tau} as asked" if choice.size_given else ""
-        how = f"{choice.rule} ({held_out.study.reason}): {RULES[choice.rule].aim}{size}"
+        how = f"{choice.rule} ({held_out.study.reason}): {aim_of(choice)}"
         yield Fact("rule", meaning=how)
         return
     if result.criterion is not None:
@@ -160,49 +159,31 @@ def _sure(result: Result, held_out: HeldOut) -> Iterator[Fact]:
 
     A projected model is no pair (τ, γ) of the grid: what is proved of it says all of its columns.
     """
-    surface, choice = held_out.surface, held_out.choice
+    surface, choice, claim = held_out.surface, held_out.choice, result.claim
     if (span := surface.minimum) is not None:
-        yield from _range(span)
-    if choice.certified:
-        yield Fact("proved", meaning=_proof(result, held_out))
-    else:
-        best = surface.best()
-        known = bounds_text(best.lower_bound, best.cv_error, best.upper)
-        least = f"; proved bounds of the least CV error: {known}" if known else ""
-        text = "not proved: with all CV errors proved another model might be chosen"
-        yield Fact("≈", meaning=text + least)
+        yield from _range(span, claim)
+    known = "" if claim.proved else bounds_text(claim.lower, surface.best().cv_error, claim.upper)
+    yield _said(claim, f"; proved bounds of the least CV error: {known}" if known else "")
     if choice.is_pair:
-        yield _best_of_size(result)
+        yield _model_said(result)
 
 
-def _proof(result: Result, held_out: HeldOut) -> str:
-    """What is proved of a choice that is certified."""
-    surface, choice = held_out.surface, held_out.choice
-    if choice.rule == "projected":
-        others = f"{counted(choice.tau)} predict{'s' if choice.tau == 1 else ''}"
-        nearer = f"no other {others} more like the average{result.within}"
-        return f"{nearer}; every subset in the average is the best of its size"
-    tried = "that was tried" if surface.trace else "of the grid"  # A search of γ leaves a trace.
-    if choice.size_given:
-        return f"no γ {tried} with τ = {choice.tau} is better by this rule"
-    if choice.rule == "one-se":
-        return "every CV error that was compared"
-    pairs, have, tolerance = f"no pair (τ, γ) {tried}", "has", surface.tolerance
-    if (span := surface.minimum) is not None:
-        pairs, have = f"no τ and no γ from {span.span.low:g} to {span.span.high:g}", "have"
-        tolerance = span.tolerance
-    if choice.rule == "minimum":
-        within = f" by more than {100 * tolerance:g} %" if tolerance else ""
-        return f"{pairs} {have} a smaller CV error{within}"
-    return f"{pairs} is better by this rule"
+def _said(what: Statement, open_part: str = "") -> Fact:
+    """A statement as a fact, after ≈ where it is not proved.
+
+    open_part: Words on what is open, for a statement that is not proved.
+    """
+    if what.proved:
+        return Fact("proved", meaning=what.text)
+    return Fact("≈", meaning=f"it is not proved that {what.text}{open_part}")
 
 
-def _range(span: GlobalMinimum) -> Iterator[Fact]:
+def _range(span: GlobalMinimum, claim: Claim) -> Iterator[Fact]:
     """Yield what is known of the least CV error over a range of γ, and where it may lie.
 
     Each row of ``span.left`` has a τ and the ends of a range of γ that is not excluded.
     """
-    known = f"{span.lower:.9g} ≤ least CV error ≤ {span.upper:.9g}"
+    known = f"{claim.lower:.9g} ≤ least CV error ≤ {claim.upper:.9g}"
     yield Fact("bounds", meaning=f"{known}, by a search of {span.seconds:.2g} s")
     if span.status is Status.UNPROVED:
         text = "rounding allows no closer bounds: errors of this size cannot be told apart"
@@ -217,25 +198,15 @@ def _range(span: GlobalMinimum) -> Iterator[Fact]:
         yield Fact(meaning=f"nor are ranges of γ for {taus.size - MAX_SHOWN_RANGES} more τ")
 
 
-def _best_of_size(result: Result) -> Fact:
-    """Whether the model's features are proved to fit all rows best, among those of its size.
+def _model_said(result: Result) -> Fact:
+    """Whether the model's features are proved to be the best, and else by how much they may not be.
 
-    Where a criterion has chosen the size, the question is whether they are proved to have the least
-    criterion of all features of all sizes.
+    Where a criterion has chosen the size, they are compared with all features of all sizes.
     """
-    model, tau = result.model, result.model.tau
-    if result.criterion is not None:
-        less = f"a smaller {result.criterion.upper()}"
-        proof = f"no other set of features has {less}"
-        doubt = f"another set of features may have {less}"
-    else:
-        others = f"{counted(tau)} fit" if tau > 1 else "single feature fits"
-        proof = f"no other {others} all rows better at this γ"
-        most = f", by at most {percent(model.gap)} of the objective" if model.shows_gap else ""
-        doubt = f"other {counted(tau)} may fit all rows better at this γ{most}"
-    if model.proved:
-        return Fact("proved", meaning=proof + result.within)
-    return Fact("≈", meaning=f"not proved: {doubt}")
+    model, criterion = result.model, result.criterion
+    shows = model.shows_gap and criterion is None
+    gap = f"; the objective may be too large by at most {percent(model.gap)} of it" if shows else ""
+    return _said(of_model(model, result.design, criterion), gap)
 
 
 def _model(result: Result) -> Section:

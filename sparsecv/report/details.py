@@ -15,9 +15,9 @@ from ..design.model import values_of
 from ..plots.size_path import draw_errors
 from ..plots.style import page_picture
 from ..selection.choice import Choice
-from ..selection.projection import Projection, choose_size
+from ..selection.claims import aim_of, step_is_proved
+from ..selection.projection import Projection
 from ..selection.result import HeldOut, Result
-from ..selection.rules import RULES
 from ..selection.sizes import changes, gamma_positions
 from .answer import answer
 from .peers import linear_peers
@@ -56,7 +56,7 @@ def sections(result: Result, *, fits: bool = True, peers: bool = False) -> Itera
     if result.knows_sizes or (fits and held_out is not None):
         yield _every_size(result, peers)
     if held_out is not None:
-        proved = proved and held_out.choice.certified and held_out.surface.complete
+        proved = proved and result.claim.proved and held_out.surface.complete
         if len(result.choices) > 1:
             yield _choices(result, held_out.choice)
         yield from _surface(held_out.surface)
@@ -186,14 +186,15 @@ def _aim(choice: Choice, projection: Projection) -> str:
     most = projection.max_share[projection.chosen]
     if choice.size_given:
         aim = "the size that was asked for"
-    elif _shares(projection)[projection.chosen] <= most:
+    elif projection.near[projection.chosen]:
         aim = f"the fewest features whose distance is at most {percent(most)} of that CV error"
     else:
         least = percent(projection.max_share.max())
-        aim = f"the size of least distance, as no distance is small (at most {least} of that error)"
-    distance = values_of(projection.sizes, "distance")
-    average = projection.average
-    of_all_sizes = choose_size(distance, projection.max_share * average.error)
+        aim = "the size of least distance of those that may be chosen, as none of these distances "
+        aim += f"is small (at most {least} of that error)"
+    distance, average = values_of(projection.sizes, "distance"), projection.average
+    near = projection.near
+    of_all_sizes = int(near.argmax() if near.any() else distance.argmin())
     if not choice.size_given and of_all_sizes != projection.chosen:
         left_out = int(np.count_nonzero(~projection.allowed))
         aim += (
@@ -211,16 +212,16 @@ def _aim(choice: Choice, projection: Projection) -> str:
 def _choices(result: Result, chosen: Choice) -> Section:
     """What each rule chooses, with the value of the criterion that a rule minimises."""
     names, every, aims = list(result.choices), list(result.choices.values()), list[str]()
-    # A projection's bounds are always equal, and its CV error is exact once it is proved.
-    exact = [one.lower == one.upper if one.is_pair else one.certified for one in every]
+    claims = result.claims
+    exact = [one.lower == one.upper for one in every]
     for name, choice in result.choices.items():
-        aim = RULES[name].aim
+        aim = aim_of(choice)
         # The rule one-se minimises nothing, and a projection's distance is said of every size.
         if choice.is_pair and name != "one-se":
             aim += f": {number(choice.criterion)}"
         if choice.lambda_ is not None:
             aim += f" at λ = {choice.lambda_:.3g}"
-        aims.append(aim + ("" if choice.certified else ", not proved"))
+        aims.append(aim + ("" if claims[name].proved else ", not proved"))
     columns = [
         SectionColumn("rule", names, "words"),
         SectionColumn("τ", [choice.tau for choice in every]),
@@ -241,10 +242,11 @@ def _surface(surface: CVResult) -> Iterator[Section]:
         table = SectionTable(columns, what="sizes")
         yield Section("CV error at every τ and γ", table=table, long=True)
     if steps := surface.trace:
+        errors = [number(step.cv_error, step_is_proved(surface, step)) for step in steps]
         columns = [
             SectionColumn("γ", [step.gamma for step in steps]),
             SectionColumn("τ", [step.tau for step in steps]),
-            SectionColumn("CV error", [number(step.cv_error, step.certified) for step in steps]),
+            SectionColumn("CV error", errors),
             SectionColumn("next γ", [step.next_gamma for step in steps]),
             SectionColumn("for τ", [step.next_tau for step in steps]),
             SectionColumn("predicted", [step.predicted for step in steps]),

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from ..cv.results import CVResult, GammaResult, GlobalMinimum
+from ..cv.results import GammaResult, GlobalMinimum
 from ..design.model import Model
-from ..selection.choice import Choice
+from ..selection.choice import Choice, least_error
+from ..selection.claims import Claim, claim_of, range_is_proved, step_is_proved
 from ..selection.projection import Projection
 from ..selection.result import HeldOut, Result
 from ..solvers.core.column_rules import ResolvedRules
@@ -32,8 +33,9 @@ def document(result: Result) -> dict[str, Any]:
     if held_out is not None:
         if held_out.choice.projection is not None:
             entries |= _projections(result, held_out.choice.projection)
-        entries["rules"] = {name: _rule(one) for name, one in result.choices.items()}
-        entries |= _surface(result, held_out.surface)
+        claims = result.claims
+        entries["rules"] = {name: _rule(one, claims[name]) for name, one in result.choices.items()}
+        entries |= _surface(result, held_out)
     for what, frame in result.answers.items():
         if what == "inference":
             entries[what] = frame.attrs | frame.reset_index().to_dict("list")
@@ -84,8 +86,7 @@ def _chosen(result: Result, held_out: HeldOut) -> dict[str, Any]:
     "rule" stands in "chosen" and beside it, as readers look in both places. "rule_status" is the
     worst status of the whole run, and "nested" the error to expect on new data, or null.
     """
-    study, choice = held_out.study, held_out.choice
-    proof = {name: getattr(choice, name) for name in ("lower", "upper", "certified")}
+    study, choice, claim = held_out.study, held_out.choice, result.claim
     return {
         "method": study.request.settings.method,
         "backend": study.request.settings.backend,
@@ -94,7 +95,10 @@ def _chosen(result: Result, held_out: HeldOut) -> dict[str, Any]:
             **_pair(choice),
             "rmse": np.sqrt(choice.cv_error),
             "r2": result.r_squared(choice.cv_error),
-            **proof,
+            "lower": choice.lower,
+            "upper": choice.upper,
+            "certified": claim.proved,
+            "claim": _claim(claim),
         },
         "rule": study.rule,
         "rule_status": result.status,
@@ -107,9 +111,17 @@ def _pair(choice: Choice) -> dict[str, Any]:
     return {"tau": choice.tau, "gamma": choice.gamma, "cv_error": choice.cv_error}
 
 
-def _rule(choice: Choice) -> dict[str, Any]:
+def _claim(claim: Claim) -> dict[str, Any]:
+    """What is claimed of the choice, over which range, and bounds of the least CV error."""
+    names = ("proved", "sentence", "rule", "sizes", "gammas", "tolerance")
+    span = None if claim.span is None else claim.span._asdict()
+    bounds = {"gamma_range": span, "least_cv_error": [claim.lower, claim.upper]}
+    return {name: getattr(claim, name) for name in names} | bounds
+
+
+def _rule(choice: Choice, claim: Claim) -> dict[str, Any]:
     """What one rule chooses, and the value of the criterion that the rule minimises."""
-    entries = _pair(choice) | {"criterion": choice.criterion, "certified": choice.certified}
+    entries = _pair(choice) | {"criterion": choice.criterion, "certified": claim.proved}
     if choice.lambda_ is not None:
         entries["lambda"] = choice.lambda_
     return entries
@@ -138,10 +150,11 @@ def _projections(result: Result, projection: Projection) -> dict[str, Any]:
     }
 
 
-def _surface(result: Result, surface: CVResult) -> dict[str, Any]:
+def _surface(result: Result, held_out: HeldOut) -> dict[str, Any]:
     """The folds, and the CV error h(γ, τ) of every pair and of the best."""
+    study, surface = held_out.study, held_out.surface
     design, best, folds = result.design, surface.best(), surface.folds
-    names: tuple[str, ...] = "tau", "gamma", "cv_error", "std_error", "lower_bound", "certified"
+    names: tuple[str, ...] = "tau", "gamma", "cv_error", "std_error", "lower_bound"
     entries: dict[str, Any] = {
         "feature_names": result.called(design.kept),
         "folds": {"kind": folds.kind, "k": folds.k, "sizes": folds.sizes},
@@ -150,12 +163,14 @@ def _surface(result: Result, surface: CVResult) -> dict[str, Any]:
         "results": [_at_gamma(result, one) for one in surface.by_gamma],
         "best": {
             **{name: getattr(best, name) for name in names},
+            "certified": claim_of(study, surface, least_error(surface)).proved,
             "upper_bound": best.upper,
             "tau_1se": best.one_se,
         },
     }
     if surface.trace:
-        entries |= {"trace": [vars(step) for step in surface.trace], "ended": surface.ended}
+        steps = [vars(one) | {"certified": step_is_proved(surface, one)} for one in surface.trace]
+        entries |= {"trace": steps, "ended": surface.ended}
     if surface.tolerance is not None:
         entries["tolerance"] = surface.tolerance
     if surface.minimum is not None:
@@ -168,10 +183,11 @@ def _global(minimum: GlobalMinimum) -> dict[str, Any]:
 
     "not_excluded" has, for a τ, the range of γ in which the least error may still lie.
     """
-    names = ("tau", "gamma", "tolerance", "certified", "status", "seconds")
+    names = ("tau", "gamma", "tolerance", "status", "seconds")
     remaining = [{"tau": int(tau), "gamma": [low, high]} for tau, low, high in minimum.left]
     return {
         **{name: getattr(minimum, name) for name in names},
+        "certified": range_is_proved(minimum),
         "low": minimum.span.low,
         "high": minimum.span.high,
         "upper_bound": minimum.upper,

@@ -19,6 +19,7 @@ from ..design.model import Model, values_of
 from ..errors import InputError
 from ..selection.alternatives import alternatives, alternatives_table, ranked_by_size
 from ..selection.choice import known_model, other_choices
+from ..selection.claims import claim_of
 from ..selection.criteria import criteria
 from ..selection.near_best import importance, near_best
 from ..selection.result import Result
@@ -104,12 +105,13 @@ def comparison(result: Result) -> DataFrame:
     choices = other_choices(study.again(), result.first, choice, every=True)
     every = list(choices.values())
     supports = (known_model(study, surface, one).support for one in every)
-    own: Any = ("cv_error", "lower", "upper", "criterion", "certified")
+    own: Any = ("cv_error", "lower", "upper", "criterion")
     values = {
         "tau": [one.tau for one in every],
         "gamma": [one.gamma for one in every],
         **columns_and_names(supports, result.names),
         **{name: [getattr(one, name) for one in every] for name in own},
+        "certified": [claim_of(study, surface, one).proved for one in every],
         "lambda_": [np.nan if one.lambda_ is None else one.lambda_ for one in every],
     }
     return frame_of(values, list(choices)).rename_axis("rule")

@@ -13,7 +13,6 @@ from functools import partial
 
 import numpy as np
 
-from ..cv.needs import Known, of_one_se
 from ..cv.results import Array, CVResult, least
 from ..design.model import Model
 from ..errors import InputError
@@ -42,14 +41,9 @@ class Choice:
     cv_error : float
         h(γ, τ) of the choice: exact where ``lower`` and ``upper`` agree, else an estimate.
     lower, upper : float
-        Bounds on ``cv_error``.
+        Bounds on ``cv_error``. Those of a projection are 0 and ∞ where it is not proved.
     criterion : float
         The number that the rule minimises: h, h + λ·stability, or the corrected error.
-    certified : bool
-        Whether no evaluated pair can have a smaller criterion; for one-se, whether exact CV errors
-        would give the same pair. For projected, whether every support that carries weight in the
-        average, inner folds included, and every projection of the chosen size, in the folds and of
-        all rows, is the best one.
     pairs : PairCriterion or None
         The number that the rule minimises, of every pair; None where it is the CV error, or where
         there is no such number, as for one-se and projected.
@@ -59,6 +53,8 @@ class Choice:
         distance to the average.
     size_given : bool
         Whether the user has named the size, so that the rule has chosen among its models alone.
+    cut_short : bool
+        Whether Ctrl-C has ended the run before every pair was compared.
     """
 
     rule: str
@@ -69,10 +65,10 @@ class Choice:
     lower: float
     upper: float
     criterion: float
-    certified: bool
     pairs: PairCriterion | None = field(default=None, compare=False, repr=False)
     projection: Projection | None = field(default=None, compare=False, repr=False)
     size_given: bool = False
+    cut_short: bool = False
 
     @property
     def is_pair(self) -> bool:
@@ -100,7 +96,7 @@ class Choice:
         result: The surface that the choice was made from.
         """
         if self.projection is not None:
-            return self.projection.model.std_error, self.certified
+            return self.projection.model.std_error, self.lower == self.upper
         g, t = self.position
         one = result.by_gamma[g]
         return float(one.std_error[t]), bool(one.exact[t])
@@ -114,11 +110,16 @@ class Choice:
 
 
 def of_pair(
-    rule: str, result: CVResult, g: int, t: int, criterion: float, certified: bool
+    rule: str,
+    result: CVResult,
+    g: int,
+    t: int,
+    criterion: float,
+    pairs: PairCriterion | None = None,
 ) -> Choice:
     """The choice of the pair at position (g, t) of a surface.
 
-    criterion, certified: As of :class:`Choice`.
+    criterion, pairs: As of :class:`Choice`.
     """
     one = result.by_gamma[g]
     return Choice(
@@ -130,7 +131,7 @@ def of_pair(
         lower=float(one.lower[t]),
         upper=float(one.upper[t]),
         criterion=float(criterion),
-        certified=certified,
+        pairs=pairs,
     )
 
 
@@ -138,16 +139,19 @@ def least_error(result: CVResult) -> Choice:
     """The pair of least h; of equal values the smaller τ, then the larger γ."""
     best = result.best()
     g, t = best.gamma_index, best.tau_index
-    return of_pair("minimum", result, g, t, best.cv_error, best.certified)
+    return of_pair("minimum", result, g, t, best.cv_error)
 
 
 def within_one_se(result: CVResult) -> Choice:
     """The least τ whose h, at the best γ for that τ, is within a standard error of the least h."""
+    g, t = position_of_one_se(result)
+    return of_pair("one-se", result, g, t, result.by_gamma[g].cv_error[t])
+
+
+def position_of_one_se(result: CVResult) -> tuple[int, int]:
+    """Position (γ, τ) of the pair that the rule one-se chooses from the CV errors as they are."""
     best = result.best()
-    g, t = best.one_se_gamma_index, int(np.flatnonzero(result.taus == best.one_se)[0])
-    known = Known.of(result)
-    certified = bool(known.exact[of_one_se(known).errors].all())
-    return of_pair("one-se", result, g, t, result.by_gamma[g].cv_error[t], certified)
+    return best.one_se_gamma_index, int(np.flatnonzero(result.taus == best.one_se)[0])
 
 
 def _least_criterion(
@@ -155,18 +159,12 @@ def _least_criterion(
 ) -> Choice:
     """The choice of the pair at which a criterion is least.
 
-    The criteria of the rules stability and corrected depend on every fold's model and on the models
-    of all rows, and have no bounds. They are certified where all these models are proved.
-
     criterion: Computes the criterion of every pair from a study and h(γ, τ) of its first partition.
     """
     result = first.result
     pairs = criterion(study, result)
     g, t = least(pairs.values, result.taus, result.gammas, result.rounding)
-    models = bool(result.table("model_proved").all())
-    certified = result.complete and models and pairs.proved
-    choice = of_pair(rule, result, g, t, pairs.values[g, t], certified)
-    return replace(choice, pairs=pairs)
+    return of_pair(rule, result, g, t, pairs.values[g, t], pairs)
 
 
 def projection_of(study: Study, average: Average) -> Choice:
@@ -182,7 +180,7 @@ def projection_of(study: Study, average: Average) -> Choice:
     best = result.best()
     projection = project_average(study, average, best.tau, best.cv_error)
     g, t = least(mean, result.taus, result.gammas[some], result.rounding)
-    pair = of_pair("projected", result, int(some[g]), t, mean[g, t], certified=False)
+    pair = of_pair("projected", result, int(some[g]), t, mean[g, t])
     return of_projection(pair, projection)
 
 
@@ -192,15 +190,15 @@ def of_projection(choice: Choice, projection: Projection) -> Choice:
     choice: A choice of the rule projected, of which rule, position and given size are kept.
     """
     model = projection.model
+    exact = bool(projection.proved[projection.chosen])
     return replace(
         choice,
         gamma=model.gamma,
         tau=model.tau,
         cv_error=model.cv_error,
-        lower=model.cv_error,
-        upper=model.cv_error,
+        lower=model.cv_error if exact else 0.0,
+        upper=model.cv_error if exact else np.inf,
         criterion=model.distance,
-        certified=bool(projection.proved[projection.chosen]),
         projection=projection,
     )
 
@@ -223,6 +221,21 @@ def chosen_from(study: Study, first: Evaluated) -> tuple[Evaluated, Choice]:
     """
     choice = CHOOSERS[study.rule](study, first)
     return with_model_of(study, first, choice), choice
+
+
+def chosen_again(study: Study, first: Evaluated, choice: Choice) -> tuple[Evaluated, Choice]:
+    """The choice by what the surface has proved since; parameters as of :func:`other_choices`.
+
+    A rule that needs nothing beside the surface chooses anew, and a pair of another rule takes the
+    CV error that is known now.
+    Returns: The surface with the model of the pair proved, as far as the time allows; the choice.
+    """
+    if RULES[study.rule].free:
+        return chosen_from(study, first)
+    if choice.is_pair:
+        g, t = choice.position
+        choice = of_pair(choice.rule, first.result, g, t, choice.criterion, choice.pairs)
+    return first, choice
 
 
 def with_model_of(study: Study, first: Evaluated, choice: Choice) -> Evaluated:

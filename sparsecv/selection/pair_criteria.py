@@ -11,6 +11,7 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..cv.results import Array, CVResult
 from ..solvers.core.column_rules import ResolvedRules
@@ -32,13 +33,13 @@ class PairCriterion(NamedTuple):
 
     values, shape (γ, τ): The numbers.
     lambda_: λ of the rule stability, chosen by nested folds; else None.
-    proved: Whether all models that the numbers need beside those of the surface are proved.
+    proved, shape (γ, τ): Whether all models that a number depends on are proved.
     status: Optimal, or the limit that was reached.
     """
 
     values: Array
+    proved: NDArray[np.bool_]
     lambda_: float | None = None
-    proved: bool = True
     status: Status = Status.OPTIMAL
 
 
@@ -72,7 +73,9 @@ def stable_errors(study: Study, result: CVResult) -> PairCriterion:
     errors, proved = PartialErrors(*map(np.concatenate, zip(*blocks, strict=True))), all(proofs)
     lambda_ = select(errors).lambda_
     values = criterion(errors, lambda_).reshape(count, -1)
-    return PairCriterion(values, lambda_, proved, study.status_of(proved))
+    # Every number depends on the models of all pairs, as they decide λ.
+    every = np.full(values.shape, proved)
+    return PairCriterion(values, every, lambda_, study.status_of(proved))
 
 
 def _losses(
@@ -108,7 +111,8 @@ def corrected_errors(study: Study, result: CVResult) -> PairCriterion:
     trained = np.stack([_trained(study, result, j) for j in counted.tolist()], axis=2)
     without = (trained + result.table("fold_error")[:, :, counted]) / total
     of_all = _trained(study, result, None) / total
-    return PairCriterion(bias_corrected(result.table("cv_error"), of_all, without))
+    proved = result.table("exact").astype(bool) & result.table("model_proved").astype(bool)
+    return PairCriterion(bias_corrected(result.table("cv_error"), of_all, without), proved)
 
 
 def _trained(study: Study, result: CVResult, j: int | None) -> Array:

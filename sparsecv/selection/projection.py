@@ -77,6 +77,8 @@ class Projection:
     max_share : ndarray, shape (τ,)
         The largest distance at which a size is close to the average, divided by the CV error of the
         average.
+    near : ndarray of bool, shape (τ,)
+        Which sizes are so close to the average.
     allowed : ndarray of bool, shape (τ,)
         Which sizes may be chosen. A size may not that has both more columns and more CV error than
         the pair of least CV error.
@@ -92,6 +94,7 @@ class Projection:
     sizes: list[Model] = field(repr=False)
     average: Average = field(repr=False)
     max_share: Array
+    near: NDArray[np.bool_]
     allowed: NDArray[np.bool_]
     chosen: int
     proved: NDArray[np.bool_]
@@ -327,7 +330,8 @@ def project_average(
         pairs = best_ridge, np.arange(sizes.size)
         distance, error, std_error = distance[pairs], error[pairs], std_error[pairs]
         allowed = (sizes <= least_size) | (error <= least_error)
-        chosen = choose_size(distance, share * average.error + data.rounding, allowed)
+        max_distance = share * average.error + data.rounding
+        chosen = choose_size(distance, max_distance, allowed)
         if not folds.prove(chosen):
             break
     gammas = folds.ridges[best_ridge] * unit
@@ -339,7 +343,8 @@ def project_average(
         replace(model, cv_error=float(h), std_error=float(s), distance=float(d))
         for model, h, s, d in zip(models, error, std_error, distance, strict=True)
     ]
-    return Projection(by_size, average, share, allowed, chosen, proved, status)
+    near = distance <= max_distance
+    return Projection(by_size, average, share, near, allowed, chosen, proved, status)
 
 
 def _projected_models(

@@ -17,6 +17,7 @@ from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status
 from ..solvers.core.threads import cached
 from .choice import Choice
+from .claims import Claim, claim_of
 from .nested import NestedError
 from .sizes import SizeMarks, models_at_gamma, models_by_size, size_marks
 from .study import Study
@@ -107,6 +108,21 @@ class Result:
         return None if self.held_out is None else self.held_out.choice
 
     @property
+    def claims(self) -> dict[str, Claim]:
+        """What is claimed of each of the choices; empty where nothing was held out."""
+        if self.study is None or self.surface is None:
+            return {}
+        study, surface = self.study, self.surface
+        return {name: claim_of(study, surface, one) for name, one in self.choices.items()}
+
+    @property
+    def claim(self) -> Claim:
+        """What is claimed of the choice of the study's rule; rows were held out."""
+        held_out = self.held_out
+        assert held_out is not None
+        return claim_of(*held_out)
+
+    @property
     def status(self) -> Status:
         """Optimal where the choice and its model are proved, else the worst limit that was met.
 
@@ -114,7 +130,7 @@ class Result:
         """
         if self.choice is None:
             return self.ended.limit
-        if self.choice.certified and self.model.proved:
+        if self.claim.proved and self.model.proved:
             return Status.OPTIMAL
         return Status.UNPROVED if self.ended.limit is Status.OPTIMAL else self.ended.limit
 
@@ -193,17 +209,6 @@ class Result:
     def called(self, columns: Index) -> list[str]:
         """The names of the columns with these numbers."""
         return [self.names[c] for c in columns]
-
-    @property
-    def within(self) -> str:
-        """Words to add where a proof holds among the models that obey constraints; else none.
-
-        Groups alone, such as the levels of a factor, leave no models out: a group counts as one
-        feature.
-        """
-        asked = self.design.constraints
-        narrow = asked.include.any() or asked.exclude.any() or asked.bounded
-        return ", within the constraints" if narrow else ""
 
 
 @dataclass

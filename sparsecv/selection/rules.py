@@ -27,7 +27,7 @@ class Rule(NamedTuple):
 
 
 RULES = {
-    "minimum": Rule("the least CV error", free=True),
+    "minimum": Rule("the least CV error of a pair (τ, γ)", free=True),
     "one-se": Rule(
         "the fewest features within one standard error of the least CV error", free=True
     ),

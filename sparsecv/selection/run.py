@@ -17,7 +17,14 @@ from ..solvers.backends.optional_dependencies import SolverUnavailable
 from ..solvers.core.limits import Limits
 from ..solvers.core.result import Status, worst
 from ..solvers.leaps.gathering import near_best_subsets
-from .choice import chosen_from, known_model, least_error, other_choices, with_model_of
+from .choice import (
+    chosen_again,
+    chosen_from,
+    known_model,
+    least_error,
+    other_choices,
+    with_model_of,
+)
 from .criteria import check_one_tree, criterion_weights
 from .result import Ended, Result
 from .sizes import choice_of_size
@@ -50,8 +57,10 @@ def fit_table(table: Prepared, request: Request) -> Result:
         # chosen a pair (γ, τ), its model of all rows is proved next.
         first, choice = chosen_from(study, first)
         seconds = study.plan.limits.elapsed()
-        # Up to 45 columns the pairs that the choice did not need are proved for as long again.
+        # Up to 45 columns the pairs that the choice did not need are proved for as long again. Such
+        # proofs may change CV errors that a time limit had left open.
         first = with_rest(study, first)
+        first, choice = chosen_again(study, first, choice)
         choices = other_choices(study, first, choice, every=request.compare)
         if request.size is not None:
             choices[study.rule] = choice_of_size(first.result, choice, request.size)
@@ -145,7 +154,7 @@ def _interrupted(table: Prepared, study: Study, surface: CVResult) -> Result:
     size = int(surface.taus[np.argmin(errors)])
     choice = choice_of_size(surface, least_error(surface), size)
     # Other pairs were not compared to the end, and it was not the user who named the size.
-    choice = replace(choice, certified=False, size_given=False)
+    choice = replace(choice, cut_short=True, size_given=False)
     nodes, nests = int(surface.table("n_nodes").sum()), study.data.raw is not None
     return Result(
         table,

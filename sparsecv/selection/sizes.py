@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..cv.results import TIE, CVResult, least
+from ..cv.results import CVResult, least
 from ..design.design import Design
 from ..design.folds import Index
 from ..design.model import Model, fitted_model, values_of
@@ -137,17 +137,8 @@ def choice_of_size(result: CVResult, choice: Choice, size: int) -> Choice:
     if projection is not None:
         return replace(of_projection(choice, replace(projection, chosen=t)), size_given=True)
     g = int(gamma_positions(result, choice)[t])
-    one, values = result.by_gamma[g], choice.values(result)[:, t]
-    if choice.rule in ("minimum", "one-se"):
-        # No γ may have a smaller CV error at this size, by more than rounding.
-        least_possible = float(result.table("lower")[:, t].min())
-        most = float(one.cv_error[t]) * (1.0 - 2.0 * TIE) - result.rounding
-        certified = bool(one.exact[t]) and least_possible >= most
-    else:
-        # The other criteria have no bounds, so that every CV error of the size has to be exact.
-        certified = bool(result.table("exact")[:, t].all())
-    own = of_pair(choice.rule, result, g, t, values[g], certified)
-    return replace(own, pairs=choice.pairs, size_given=True)
+    criterion = choice.values(result)[g, t]
+    return replace(of_pair(choice.rule, result, g, t, criterion, choice.pairs), size_given=True)
 
 
 def subsets_by_size(study: Study, result: CVResult, choice: Choice) -> list[Model]:

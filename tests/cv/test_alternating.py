@@ -25,6 +25,7 @@ from sparsecv.design.moment_folds import MomentFolds
 from sparsecv.design.moments import FoldMoments
 from sparsecv.design.row_table import RowTable
 from sparsecv.errors import InputError
+from sparsecv.selection.claims import least_is_proved, step_is_proved
 from sparsecv.selection.weights import soft_least
 from sparsecv.solvers import Status
 from sparsecv.tables.synthetic import make_synthetic
@@ -121,7 +122,7 @@ def test_every_step_of_the_trace_is_exact_and_follows_from_the_one_before() -> N
         assert step.predicted < step.cv_error
     for step in found.trace:
         exact = cross_validate(data, [step.gamma], taus)
-        assert step.certified
+        assert step_is_proved(found, step)
         assert step.tau == exact.best().tau
         assert step.cv_error == pytest.approx(exact.best().cv_error, rel=1e-12)
 
@@ -132,7 +133,7 @@ def test_searches_alternate_too() -> None:
     found = alternate(Surface(data, taus, Settings("search")), start=1.0)
     exact = alternate(Surface(data, taus), start=1.0)
     assert found.best().cv_error <= exact.best().cv_error / 0.99
-    assert found.finished
+    assert found.status is Status.OPTIMAL
 
 
 def test_more_columns_start_at_the_best_of_ten() -> None:
@@ -141,13 +142,13 @@ def test_more_columns_start_at_the_best_of_ten() -> None:
     found = alternate(Surface(data, [1, 2]))
     grid = cross_validate(data, DEFAULT_GAMMAS, [1, 2], Settings(prove="all"))
     best = grid.best()
-    assert best.certified
+    assert least_is_proved(grid)
     assert found.trace[0].gamma == best.gamma
     assert found.trace[0].tau == best.tau
     assert found.trace[0].cv_error == pytest.approx(best.cv_error, rel=1e-9)
     assert set(DEFAULT_GAMMAS) <= set(found.gammas)
     assert found.best().cv_error <= best.cv_error
-    assert found.best().certified
+    assert least_is_proved(found)
 
 
 def test_iterations_and_time_are_limits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -324,5 +325,5 @@ def test_a_fold_whose_search_ends_without_a_proof_is_searched_once(
         data, [0.1], np.arange(1, 9), Settings("search", bounds="paper", tol=0.0)
     )
     assert result.by_gamma[0].status == str(ended)
-    assert not result.best().certified
+    assert not least_is_proved(result)
     assert (result.by_gamma[0].lower < result.by_gamma[0].upper).any()

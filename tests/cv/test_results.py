@@ -9,6 +9,7 @@ import pytest
 
 from sparsecv.cv.results import CVResult
 from sparsecv.design.folds import make_folds
+from sparsecv.selection.claims import least_is_proved
 
 
 def one(gamma: float, error: list[float], **changes: Any) -> dict[str, Any]:
@@ -44,21 +45,23 @@ def together(*results: dict[str, Any]) -> CVResult:
 
 
 def test_least_error_is_chosen() -> None:
-    best = together(one(0.1, [3.0, 2.0, 2.5]), one(1.0, [3.0, 1.5, 2.0])).best()
+    result = together(one(0.1, [3.0, 2.0, 2.5]), one(1.0, [3.0, 1.5, 2.0]))
+    best = result.best()
     assert (best.gamma, best.tau, best.cv_error) == (1.0, 2, 1.5)
     assert (best.gamma_index, best.tau_index) == (1, 1)
-    assert best.certified
+    assert least_is_proved(result)
     assert best.lower_bound == best.upper == 1.5
 
 
 def test_ties_go_to_the_smaller_tau_then_the_larger_gamma() -> None:
-    best = together(one(0.1, [2.0, 2.0]), one(10.0, [2.0, 2.0]), one(1.0, [2.0, 2.0])).best()
+    result = together(one(0.1, [2.0, 2.0]), one(10.0, [2.0, 2.0]), one(1.0, [2.0, 2.0]))
+    best = result.best()
     assert (best.gamma, best.tau) == (10.0, 1)
-    assert best.certified
+    assert least_is_proved(result)
     near = 2.0 * (1 + 5e-10)
-    best = together(one(0.1, [3.0, near, 2.0])).best()
-    assert best.tau == 2
-    assert best.certified
+    result = together(one(0.1, [3.0, near, 2.0]))
+    assert result.best().tau == 2
+    assert least_is_proved(result)
     assert together(one(0.1, [3.0, 2.0 * (1 + 1e-6), 2.0])).best().tau == 3
 
 
@@ -92,29 +95,29 @@ def test_certificates() -> None:
     exact = np.array([True, True, False])
     # the open one cannot be better: certified all the same
     settled = one(1.0, [3.0, 2.0, 2.5], exact=exact, lower=np.array([3.0, 2.0, 2.2]))
-    assert together(settled).best().certified
+    assert least_is_proved(together(settled))
     assert not together(settled).complete
     # it might be: not certified, and the bound says how much
     unsettled = one(1.0, [3.0, 2.0, 2.5], exact=exact, lower=np.array([3.0, 2.0, 1.9]))
-    best = together(unsettled).best()
-    assert not best.certified
-    assert best.lower_bound == 1.9
+    assert not least_is_proved(together(unsettled))
+    assert together(unsettled).best().lower_bound == 1.9
     # another γ matters too
-    assert not together(one(0.1, h.tolist()), unsettled).best().certified
+    assert not least_is_proved(together(one(0.1, h.tolist()), unsettled))
     # the chosen one itself is open
     chosen = np.array([True, False, True])
     itself = one(1.0, [3.0, 2.0, 2.5], exact=chosen, lower=h - 1.0, upper=h + 1.0)
     best = together(itself).best()
-    assert not best.certified
+    assert not least_is_proved(together(itself))
     assert (best.lower_bound, best.upper) == (1.0, 3.0)
     # equal bounds without a proof that the interval is closed
-    assert not together(one(1.0, [3.0, 2.0, 2.5], exact=chosen)).best().certified
+    assert not least_is_proved(together(one(1.0, [3.0, 2.0, 2.5], exact=chosen)))
 
 
 def test_zero_error() -> None:
-    best = together(one(1.0, [0.0, 0.0], std_error=np.zeros(2))).best()
+    result = together(one(1.0, [0.0, 0.0], std_error=np.zeros(2)))
+    best = result.best()
     assert (best.tau, best.cv_error, best.one_se) == (1, 0.0, 1)
-    assert best.certified
+    assert least_is_proved(result)
 
 
 def test_tables() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.model_selection import KFold
-from support.studies import choices_of, first_of, made, study_of, surfaces_of
+from support.studies import choices_of, first_of, is_proved, made, study_of, surfaces_of
 
 from sparsecv import SparseRidge, SparseRidgeCV, risk
 from sparsecv.cv.alternating import alternate
@@ -140,10 +140,10 @@ def test_partitions_there_was_no_time_for() -> None:
     assert str(partitions.spent.status) == "time limit"
     np.testing.assert_array_equal(partitions.mean, first.result.table("cv_error"))
     choice = CHOOSERS["projected"](late, first)
-    assert not choice.certified
+    assert not is_proved(late, first.result, choice)
     assert str(choice.status) == "time limit"
     whole = CHOOSERS["projected"](study, first)
-    assert whole.certified
+    assert is_proved(study, first.result, whole)
     assert whole.projection is not None
     assert len(whole.projection.average.partitions.others) == PARTITIONS - 1
 
@@ -153,7 +153,7 @@ def test_a_partition_with_open_intervals_certifies_nothing() -> None:
     study = study_of(X, y, rule="projected")
     average = average_of(study, first_of(study))
     honest = projection_of(study, average)
-    assert honest.certified
+    assert is_proved(study, average.result, honest)
     (other,) = average.partitions.others
     result = deepcopy(other)
     for one in result.by_gamma:
@@ -161,7 +161,7 @@ def test_a_partition_with_open_intervals_certifies_nothing() -> None:
         one.exact[:] = False
     partitions = average.partitions._replace(others=[result])
     again = projection_of(study, replace(average, partitions=partitions))
-    assert not again.certified
+    assert not is_proved(study, average.result, again)
     assert (again.tau, again.gamma) == (honest.tau, honest.gamma)
     assert again.criterion == honest.criterion
 
@@ -170,19 +170,19 @@ def test_what_is_open_certifies_no_rule() -> None:
     X, y = made(40, 5)
     study = study_of(X, y, taus=[1, 2, 3])
     first = first_of(study)
-    assert CHOOSERS["corrected"](study, first).certified
+    assert is_proved(study, first.result, CHOOSERS["corrected"](study, first))
     proved = first.result.tables["model_proved"]
     proved[0] = np.array([True, False, True])
-    assert not CHOOSERS["corrected"](study, first).certified
+    assert not is_proved(study, first.result, CHOOSERS["corrected"](study, first))
     proved[0] = np.ones(3, dtype=bool)
     honest = CHOOSERS["minimum"](study, first)
-    assert honest.certified
+    assert is_proved(study, first.result, honest)
     late = first.result.by_gamma[1 - honest.position[0]]
     late.lower[:] = 0.0
     late.exact[:] = False
     assert CHOOSERS["minimum"](study, first).gamma == honest.gamma
     for rule in ("minimum", "one-se", "corrected"):
-        assert not CHOOSERS[rule](study, first).certified
+        assert not is_proved(study, first.result, CHOOSERS[rule](study, first))
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_a_projection_is_certified_where_what_carries_weight_is_proved(
     y = X @ [3.0, -2.0, 1.0, 0.0, 0.0] + 0.5 * np.random.default_rng(1).standard_normal(60)
     study = study_of(X, y, gammas=[1.0, 1e5], rule="projected")
     average = average_of(study, first_of(study))
-    assert projection_of(study, average).certified
+    assert is_proved(study, average.result, projection_of(study, average))
     carries = average.weights > 0.0
     if what == "fold":
         carries |= (np.array(average.inner.weights) > 0.0).any(axis=0)
@@ -221,7 +221,7 @@ def test_a_projection_is_certified_where_what_carries_weight_is_proved(
         average.in_folds.by_gamma[g].exact[t] = False
     else:
         average = replace(average, inner=average.inner._replace(proved=not weighted))
-    assert projection_of(study, average).certified == (not weighted)
+    assert is_proved(study, average.result, projection_of(study, average)) == (not weighted)
 
 
 def test_sizes_are_certified_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,10 +244,11 @@ def test_sizes_are_certified_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(projection, "project_fold", unproved)
     again = projection_of(study, average)
-    assert again.certified
+    assert is_proved(study, first.result, again)
     assert again.tau == choice.tau
-    assert not choice_of_size(first.result, again, found.sizes[other].tau).certified
-    assert choice_of_size(first.result, again, choice.tau).certified
+    for tau, proved in ((found.sizes[other].tau, False), (choice.tau, True)):
+        own = choice_of_size(first.result, again, tau)
+        assert is_proved(study, first.result, own) == proved
 
 
 def test_projections_are_proved_where_the_choice_rests_on_them(
@@ -258,8 +259,9 @@ def test_projections_are_proved_where_the_choice_rests_on_them(
     whole = choices_of(study_of(X, y, rule="projected", prove="all"))["projected"]
     monkeypatch.setattr(answers, "FIRST_NODES", 1)
     study = study_of(X, y, rule="projected")
-    found = choices_of(study)["projected"]
-    assert found.certified
+    first = first_of(study)
+    found = choices_of(study, first)["projected"]
+    assert is_proved(study, first.refreshed().result, found)
     assert found.projection is not None
     assert whole.projection is not None
     assert not found.projection.proved.all()
@@ -291,7 +293,8 @@ def test_beyond_trees_other_partitions_are_asked_what_counts() -> None:
     y = X[:, :2] @ [3.0, 2.0] + rng.standard_normal(100)
     gammas, taus = np.array([1.0, 20.0, 1e6]), np.arange(1, 41)
     study = study_of(X, y, 5, gammas, taus, rule="projected", time_limit=60.0)
-    choice = choices_of(study)["projected"]
+    surface = first_of(study)
+    choice = choices_of(study, surface)["projected"]
     assert choice.projection is not None
     average = choice.projection.average
     first, partitions = average.result, average.partitions
@@ -309,7 +312,7 @@ def test_beyond_trees_other_partitions_are_asked_what_counts() -> None:
     expected = model_weights(error, gammas[:2], 100)
     np.testing.assert_allclose(average.weights[:2], expected)
     assert np.isfinite(average.error)
-    assert not choice.certified
+    assert not is_proved(study, surface.result, choice)
 
 
 def test_sizes_grow_as_far_as_they_are_worth_it() -> None:
@@ -341,7 +344,7 @@ def test_what_the_choice_needs_is_proved_before_the_rest(
     """The choice is the one that is made with everything proved."""
     study = hard_to_estimate(monkeypatch, rule)
     first, choice = chosen_from(study, first_of(study))
-    assert choice.certified
+    assert is_proved(study, first.result, choice)
     assert not first.result.complete
     harder = hard_to_estimate(monkeypatch, rule, prove="all")
     every, whole = chosen_from(harder, first_of(harder))
@@ -373,7 +376,8 @@ def test_what_follows_a_fit_has_a_time_limit_of_its_own() -> None:
     left = again.plan.limits.remaining()
     assert left is not None
     assert left > 900.0
-    assert choices_of(again, first, every=True)["projected"].certified
+    choice = choices_of(again, first, every=True)["projected"]
+    assert is_proved(again, first.result, choice)
 
 
 def test_a_time_limit_of_0_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -389,6 +393,6 @@ def test_a_time_limit_of_0_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setattr(module, "support_path", noted)
     study = hard_to_estimate(monkeypatch, "projected", time_limit=0.0)
     first = first_of(study)
-    assert not choices_of(study, first)["projected"].certified
+    assert not is_proved(study, first.result, choices_of(study, first)["projected"])
     assert solvers == {"heuristic"}
     assert not first.result.table("exact").any()

@@ -19,6 +19,7 @@ from sparsecv.cv.settings import Settings
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.design.row_table import RowTable
+from sparsecv.selection.claims import least_is_proved
 from sparsecv.solvers import best_subsets
 from sparsecv.solvers.core.constraints import UnitConstraints
 
@@ -83,9 +84,9 @@ def fold_schemes(rng: np.random.Generator, number: int) -> Iterator[str]:
     best, one = result.best(), result.by_gamma[0]
     if method == "bounds" and one.n_mio > 0:
         yield f"bounds: {one.n_mio} problems were solved"
-    if method == "search" and not best.certified:
+    if method == "search" and not least_is_proved(result):
         yield f"search: ended with {one.status}"
-    if method == "search" and best.certified:
+    if method == "search" and least_is_proved(result):
         rounding = (1e-6 + 10.0 * truth.slack.max()) * truth.size**2
         chosen, least = float(truth.low[0, best.tau_index]), float(truth.high.min())
         if chosen > least * (1.0 + 1e-6) / (1.0 - settings.search_tolerance) + rounding:

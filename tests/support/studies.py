@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv import SparseRidgeCV
+from sparsecv.cv.results import CVResult
 from sparsecv.cv.settings import Settings
 from sparsecv.design.design import Protocol, Summary, make_design
 from sparsecv.design.fold_data import RowFolds
@@ -16,6 +17,7 @@ from sparsecv.design.folds import Folds, make_folds
 from sparsecv.design.row_table import RowTable
 from sparsecv.selection.averaging import Average, averaged_coefficients
 from sparsecv.selection.choice import Choice, chosen_from, other_choices
+from sparsecv.selection.claims import claim_of
 from sparsecv.selection.study import Request, Study
 from sparsecv.selection.surfaces import Evaluated, evaluate_partition, first_partition, with_rest
 
@@ -53,6 +55,11 @@ def choices_of(
     """What a fit chooses: by the rule of the study, and by the rules that cost nothing more."""
     first, choice = chosen_from(study, first or first_of(study))
     return other_choices(study, with_rest(study, first), choice, every=every)
+
+
+def is_proved(study: Study, result: CVResult, choice: Choice) -> bool:
+    """Whether the claim of a choice is proved; ``result`` is the surface it was made from."""
+    return claim_of(study, result, choice).proved
 
 
 def averaged_model(study: Study, average: Average) -> tuple[Array, float]:

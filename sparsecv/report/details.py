@@ -190,8 +190,8 @@ def _aim(choice: Choice, projection: Projection) -> str:
         aim = f"the fewest features whose distance is at most {percent(most)} of that CV error"
     else:
         least = percent(projection.max_share.max())
-        aim = "the size of least distance of those that may be chosen, as none of these distances "
-        aim += f"is small (at most {least} of that error)"
+        aim = "the size of least distance of those that may be chosen, as no such distance is "
+        aim += f"small (at most {least} of that error)"
     distance, average = values_of(projection.sizes, "distance"), projection.average
     near = projection.near
     of_all_sizes = int(near.argmax() if near.any() else distance.argmin())

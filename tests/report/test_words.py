@@ -19,6 +19,7 @@ from sparsecv.cli.main import main
 from sparsecv.cli.options import COMMANDS
 from sparsecv.report.details import sections
 from sparsecv.report.screen import MAX_LINES, printed
+from sparsecv.selection.rules import RULES
 
 Capture = pytest.CaptureFixture[str]
 BOUNDS = re.compile(r"\[\S+, \S+\]")
@@ -127,15 +128,19 @@ def test_the_line_below_the_sizes_names_the_rule_that_was_applied() -> None:
     distance = projection.average.error * np.linspace(3.0, 2.0, 5)
     far = [replace(m, distance=d) for m, d in zip(projection.sizes, distance, strict=True)]
     left_out = "The rule leaves out 2 sizes of more features and more CV error than the model"
-    none = f"no distance is small (at most {100.0 * projection.max_share.max():.2g} % of that"
+    none = f"no such distance is small (at most {100.0 * projection.max_share.max():.2g} % of that"
     for size, words in (3, left_out), (5, none):
-        own = replace(projection, allowed=np.arange(5) < size, sizes=far, chosen=size - 1)
+        may = {"allowed": np.arange(5) < size, "near": np.zeros(5, dtype=bool)}
+        own = replace(projection, sizes=far, chosen=size - 1, **may)
         choice = replace(result.choice, projection=own)
         shown = replace(result, choices=result.choices | {"projected": choice})
         text = " ".join(printed(sections(shown)).split())
         assert words in text
         assert (left_out in text) == (size == 3)
         assert "the size of least distance" in text
+        # Nor does the line of the rule say that the model predicts nearly like the average.
+        assert "as no size that may be chosen predicts nearly like it" in text
+        assert RULES["projected"].aim not in text
         given = replace(choice, size_given=True)
         asked = replace(shown, choices=result.choices | {"projected": given})
         assert "Chosen: the size that was asked for." in " ".join(printed(sections(asked)).split())

@@ -31,8 +31,9 @@ class ModelRobustness(ModelAnswers):
         -------
         pandas.DataFrame
             A line for each row, under its position, or for each group, under its label. "stays"
-            is False where other columns are known to be better, and "columns" (positions) and
-            "names" are the best that are known. "lead" is the share of its own objective by which
+            is False where other columns are known to be better, or exactly as good and those that a
+            fit to the other rows has; "columns" (positions) and "names" are the best that are
+            known. "lead" is the share of its own objective by which
             the model's columns are ahead of the best other columns, at least; below 0 the others
             are better by that share. It is NaN where the second best was not searched for. "proved"
             says whether a search has ruled out every better set of columns; it has not where

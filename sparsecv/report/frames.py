@@ -226,7 +226,7 @@ def near_best_of(result: Result, within: float, seconds: float | None) -> DataFr
             "excess": found.value / least - 1.0 if least > 0.0 else np.zeros(len(answers)),
         }
     )
-    made.attrs.update(_about(result), within=float(within), complete=answers[0].proved)
+    made.attrs.update(_about(result), within=float(within), complete=found.complete)
     made.attrs["status"] = str(answers[0].status)
     return made
 

@@ -13,9 +13,10 @@ from ..design.design import Array, Design
 from ..errors import InputError
 from ..solvers.core.plan import holds_tree
 from ..solvers.core.problem import SparseRidgeProblem
-from ..solvers.core.rows import MAX_COLUMNS
+from ..solvers.core.rows import MAX_COLUMNS, Rows
 from ..solvers.kernels.linalg import EPS
 from ..solvers.leaps.gathering import Comparison
+from ..solvers.supports.coefficients import dependent_share, n_coefficients
 
 # Criteria that can choose the size of a model.
 SIZE_CRITERIA = "aic", "bic", "ebic"
@@ -52,26 +53,27 @@ def check_one_tree(problem: SparseRidgeProblem, what: str, instead: str) -> None
         )
 
 
-def least_squares(rows: Array, columns: NDArray[np.intp], n: float) -> tuple[float, int]:
-    """The residual sum of squares of the last column of ``rows`` on some others, and their rank.
+def least_squares(data: Rows, columns: NDArray[np.intp], n: float) -> tuple[float, int]:
+    """The residual sum of squares of a fit on some columns, and its number of coefficients.
 
     A sum of at most n·EPS of yᵀy, which n rows may owe to rounding, counts as 0.
     """
-    X, y = rows[:, columns], rows[:, -1]
+    X, y = data.rows[:, columns], data.rows[:, -1]
     lengths = np.linalg.norm(X, axis=0)
-    X = X / np.where(lengths > 0.0, lengths, 1.0)  # The rank does not depend on units of columns.
-    coef, _, rank, _ = np.linalg.lstsq(X, y, rcond=None)
-    residual = y - X @ coef
+    X = X / np.where(lengths > 0.0, lengths, 1.0)
+    residual = y - X @ np.linalg.lstsq(X, y, rcond=dependent_share(data, columns.size))[0]
     left = float(residual @ residual)
-    return left if left > n * EPS * float(y @ y) else 0.0, int(rank)
+    count = n_coefficients(data, columns)
+    return left if left > n * EPS * float(y @ y) else 0.0, count
 
 
 def criterion_weights(name: str, n: float, p: int, intercept: int) -> Comparison:
     """How a criterion compares supports: exp(criterion/n), but for a common factor, is w(k)·RSS.
 
     The formulas are those of :func:`criteria`. An intercept is a coefficient that all models have,
-    so that it adds to all criteria alike. A size k is the sum of the ranks of the units of a model,
-    L − 1 for a factor of L levels. Only sizes that leave a degree of freedom or more count.
+    so that it adds to all criteria alike. A size k is the number of coefficients of a model, L − 1
+    for a factor of L levels by itself (:class:`~.coefficients.Coefficients`). Only sizes that leave
+    a degree of freedom or more count.
 
     n: Number of rows. p: Number of columns to choose from. intercept: 1 with one, else 0.
     """
@@ -113,12 +115,12 @@ def criteria(
         has −∞ for the first three criteria. Cp is NaN where all columns leave no error to estimate
         s² from.
     """
-    rows, own = problem.rows, int(design.protocol.intercept)
+    data, own = problem.data, int(design.protocol.intercept)
     scale, n = design.y_scale**2, design.total
     fits = [
-        least_squares(rows, np.searchsorted(design.kept, one), design.total) for one in supports
+        least_squares(data, np.searchsorted(design.kept, one), design.total) for one in supports
     ]
-    every, rank = least_squares(rows, np.arange(problem.p), design.total)
+    every, rank = least_squares(data, np.arange(problem.p), design.total)
     free = n - rank - own
     rss = np.array([one for one, _ in fits]) * scale
     k = np.array([one for _, one in fits], dtype=np.float64)

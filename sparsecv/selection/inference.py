@@ -258,7 +258,7 @@ def covered_spread(table: Prepared, problem: SparseRidgeProblem, sigma: float | 
             raise InputError(f"sigma must be a number above 0; got {sigma!r}")
         return Spread(float(sigma))
     design = table.design
-    squares, rank = least_squares(problem.rows, np.arange(problem.p), design.total)
+    squares, rank = least_squares(problem.data, np.arange(problem.p), design.total)
     free = round(design.total) - rank - int(design.protocol.intercept)
     if free < LEAST_DEGREES:
         raise InputError(

@@ -18,7 +18,12 @@ from ..errors import InputError
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status, worst
-from ..solvers.leaps.gathering import Comparison, NearBestAnswers, near_best_subsets
+from ..solvers.leaps.gathering import (
+    Comparison,
+    NearBestAnswers,
+    best_subset,
+    near_best_subsets,
+)
 from .criteria import check_one_tree, criterion_weights
 from .result import Result
 
@@ -79,10 +84,12 @@ def importance(result: Result, seconds: float | None) -> Importance:
     problem, comparison = compared(result, "importance")
     limits, rules = Limits(seconds), problem.constraints
     k = rules.n_units
-    best = near_best_subsets(problem, comparison, limits=limits.share(k + 1.0))
-    inside = np.isin(np.arange(k), rules.units(best.answers[0].support))
-    values, statuses = np.full((2, k), np.nan), [best.answers[0].status] * k
-    values[inside.astype(int), np.arange(k)] = best.value[0]
+    found = best_subset(problem, comparison, limits.share(k + 1.0))
+    assert found is not None  # The model is one of the supports.
+    best, least = found
+    inside = np.isin(np.arange(k), rules.units(best.support))
+    values, statuses = np.full((2, k), np.nan), [best.status] * k
+    values[inside.astype(int), np.arange(k)] = least
     for u in np.flatnonzero(~(rules.include | rules.exclude)).tolist():
         out, into = rules.exclude.copy(), rules.include.copy()
         (out if inside[u] else into)[u] = True
@@ -92,10 +99,10 @@ def importance(result: Result, seconds: float | None) -> Importance:
         asked = replace(rules, include=into, exclude=out)
         own: dict[str, Any] = {"gamma": problem.given_gamma, "constraints": asked}
         other = SparseRidgeProblem.from_rows(problem.data, **own)
-        found = near_best_subsets(other, comparison, limits=limits.share(float(k - u)))
-        if found.answers:
-            statuses[u] = worst([statuses[u], found.answers[0].status])
-            values[0 if inside[u] else 1, u] = found.value[0]
+        found = best_subset(other, comparison, limits.share(float(k - u)))
+        if found is not None:
+            statuses[u] = worst([statuses[u], found[0].status])
+            values[0 if inside[u] else 1, u] = found[1]
     with np.errstate(divide="ignore", invalid="ignore"):
-        without, having = values / best.value[0]
+        without, having = values / least
     return Importance(list(rules.columns), without, having, statuses)

@@ -8,6 +8,7 @@ bounds hold for all of them, and the supports on its lists are compared at the w
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -30,10 +31,11 @@ from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status, nothing_left
 from ..solvers.core.rows import Rows
 from ..solvers.core.threads import on_one_thread
+from ..solvers.core.ties import ranking
 from ..solvers.kernels.linalg import from_mask
 from ..solvers.leaps.deleted_rows import LEAST_ONE_MINUS_LEVERAGE, deleted_fits
 from ..solvers.leaps.gamma_range import Mask, NearBest
-from ..solvers.leaps.gathering import Comparison, near_best_subsets
+from ..solvers.leaps.gathering import Comparison, best_subset
 from ..solvers.leaps.table import TreeTable
 from .criteria import criterion_weights
 from .result import Result
@@ -47,8 +49,8 @@ LEAST_SCALE_RATIO = 0.5
 ROWS_PER_ROW_OF_LARGE_CHANGE = 10
 
 
-# How supports of all sizes are compared on rows of so much weight.
-Weights = Callable[[float], Comparison]
+# How supports of all sizes are compared on rows of so much weight, of so many columns that vary.
+Weights = Callable[[float, int], Comparison]
 
 
 @dataclass(frozen=True)
@@ -56,21 +58,19 @@ class Influence:
     """What is best without each row, or without each group of rows.
 
     supports: For every row or group the best support known without it, in columns of the problem:
-        the fitted support wherever no other is better.
+        the fitted support wherever no other is better, or as good and before it by the rule of
+        :mod:`~sparsecv.solvers.core.ties`.
     lead, shape (m,): By what share the objective of the best other support lies above that of the
         fitted support, at least; below 0 where the other is better. NaN where the fitted support is
         the best, and the search has not looked for the second.
     proved, shape (m,): Whether no other support is better than that of ``supports``.
+    changed, shape (m,): Whether that is another support than the fitted one.
     """
 
     supports: list[Index]
     lead: Array
     proved: NDArray[np.bool_]
-
-    @property
-    def changed(self) -> NDArray[np.bool_]:
-        """Whether another support is better without the row or group."""
-        return self.lead < 0.0
+    changed: NDArray[np.bool_]
 
 
 class Lighter(NamedTuple):
@@ -158,7 +158,7 @@ def comparison_on_rows(result: Result) -> Weights | None:
     name, own = result.criterion, int(result.design.protocol.intercept)
     if name is None:
         return None
-    return lambda weight: criterion_weights(name, weight, result.design.p, own)
+    return lambda weight, p: criterion_weights(name, weight, p, own)
 
 
 @on_one_thread
@@ -179,17 +179,19 @@ def row_influence(
     data: The rows of the problem.
     support: The fitted support.
     parts: The rows of every part.
-    weights: How supports of all sizes are compared on rows of so much weight.
+    weights: How supports of all sizes are compared, by a criterion.
     """
     m = len(parts)
-    found = Influence([support] * m, np.full(m, np.nan), np.zeros(m, dtype=np.bool_))
+    no = np.zeros(m, dtype=np.bool_)
+    found = Influence([support] * m, np.full(m, np.nan), no, no.copy())
     loo = RowFolds(data.rows, make_folds("loo", len(data.rows.given)))
     deleted, plan = loo.deleted_rows, RunPlan.of(Settings(), loo, deadline=limits)
     compared, of = [fixed_size(problem.tau)], np.zeros(m, dtype=np.intp)
     if weights is not None:
         rest = [data.weight * (1.0 - data.rows.row_shares[part].sum()) for part in parts]
         distinct, of = np.unique(rest, return_inverse=True)
-        compared = [weights(weight) for weight in distinct.tolist()]
+        # Rows without which a column varies no more are not deleted from a tree.
+        compared = [weights(weight, data.p) for weight in distinct.tolist()]
     single = all(part.size == 1 for part in parts)
     if deleted and plan.one_tree_for_rows and single:
         row = np.concatenate(parts)
@@ -204,7 +206,8 @@ def row_influence(
         if limits.reached(0) is not None:
             break
         left = data.without(parts[i]).replace(gamma=problem.given_gamma, tau=problem.tau)
-        _alone(found, left, i, None if weights is None else compared[of[i]], limits)
+        how = None if weights is None else weights(rest[i], int((left.data.squares > 0.0).sum()))
+        _alone(found, left, i, how, limits)
     return found
 
 
@@ -300,20 +303,25 @@ def _by_tree(
     tried = other & ~(bounds > fitted[:, None])
     rest = np.minimum(rest, np.where(other & ~tried, bounds, np.inf).min(axis=1))
     least, best = np.full(rows.size, np.inf), np.full(rows.size, -1)
+    second = least.copy()
     options = np.unique(masks[tried])
     for number, mask in enumerate(options):
         here = np.flatnonzero((tried & (masks == mask)).any(axis=1))
         value = values(rules.columns_of(from_mask(mask[None])), rows[here])
         best[here[value < least[here]]] = number
+        second[here] = np.minimum(second[here], np.maximum(least[here], value))
         least[here] = np.minimum(least[here], value)  # A NaN stays, and leaves the row open.
     with np.errstate(invalid="ignore", divide="ignore"):
         proved = np.minimum(fitted, least) <= rest * (1.0 + PROOF_GAP)
         proved &= fitted > nothing_left(problem.yy)
         lead = np.minimum(least, rest) / fitted - 1.0
-    lead = np.where(lead < -PROOF_GAP, lead, np.maximum(lead, 0.0))
+    # Of supports that may tie the problem without the row decides, solved alone.
+    proved &= np.abs(lead) > PROOF_GAP
+    proved &= (lead > 0.0) | (np.minimum(second, rest) > least * (1.0 + PROOF_GAP))
     for i in np.flatnonzero(proved).tolist():
         found.proved[block[i]], found.lead[block[i]] = True, lead[i]
         if lead[i] < 0.0:
+            found.changed[block[i]] = True
             found.supports[block[i]] = rules.columns_of(from_mask(options[best[i], None]))
 
 
@@ -329,24 +337,31 @@ def _alone(
     if comparison is None:
         how: dict[str, Any] = {"time_limit": limits.remaining(), "stop": limits.stop}
         answer = best_support(left, tol=0.0, warm_start=support, **how)
+        both = [support, answer.support]
+        first = both[ranking([left.fit(one) for one in both], both)[0]]
     else:
-        answer = near_best_subsets(left, comparison, limits=limits).answers[0]
+        best = best_subset(left, comparison, limits)
+        if best is None:  # Too few rows are left for any support.
+            return
+        answer, _ = best
+        first = answer.support
     found.proved[i] = answer.status is Status.OPTIMAL
     lead = lead_of(left, support, answer.support, comparison)
-    if lead < 0.0:
-        found.supports[i], found.lead[i] = answer.support, lead
+    if lead < 0.0 or (answer.proved and not np.array_equal(first, support)):
+        found.supports[i], found.lead[i], found.changed[i] = answer.support, lead, True
 
 
 def lead_of(
     problem: SparseRidgeProblem, support: Index, other: Index, comparison: Comparison | None = None
 ) -> float:
     """By what share another support is better than a support, as a number below 0; else 0."""
-    table, (own, least) = TreeTable(problem), map(problem.objective, (support, other))
+    own, least = problem.objective(support), problem.objective(other)
     if comparison is not None:
-        own, least = (
-            own * _weight(table, comparison, support),
-            least * _weight(table, comparison, other),
-        )
+        table = TreeTable(problem)
+        weights = [_weight(table, comparison, one) for one in (support, other)]
+        if math.isinf(weights[0]):  # The rows that are left are too few for the support.
+            return 0.0 if math.isinf(weights[1]) else -1.0
+        own, least = own * weights[0], least * weights[1]
     better = least < own * (1.0 - PROOF_GAP) - nothing_left(problem.yy)
     return least / own - 1.0 if better else 0.0
 

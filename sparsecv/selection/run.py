@@ -16,7 +16,7 @@ from ..solvers.api import best_support
 from ..solvers.backends.optional_dependencies import SolverUnavailable
 from ..solvers.core.limits import Limits
 from ..solvers.core.result import Status, worst
-from ..solvers.leaps.gathering import near_best_subsets
+from ..solvers.leaps.gathering import best_subset
 from .choice import (
     chosen_again,
     chosen_from,
@@ -136,7 +136,9 @@ def _of_least_criterion(table: Prepared, request: Request) -> Result:
     deadline = request.deadline or settings.deadline()
     weights = criterion_weights(name, design.total, design.p, int(design.protocol.intercept))
     limits = Limits(deadline.remaining(), stop=deadline.stop)
-    best = near_best_subsets(problem, weights, limits=limits).answers[0]
+    found = best_subset(problem, weights, limits)
+    assert found is not None  # Rows leave a degree of freedom to the columns that must stay.
+    best, _ = found
     model = fitted_model(design, problem, best.support, best.size, best.lower_bound, best.proved)
     ended = Ended(best.status, best.n_nodes, seconds=best.seconds, remaining=settings.time_limit)
     return Result(table, problem, model, ended, criterion=name)

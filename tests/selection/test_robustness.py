@@ -127,7 +127,13 @@ def test_a_column_that_is_constant_without_a_row_has_no_price_there(
     y = np.array([0.3, -0.2, 0.1, -0.4, 0.2, 9.0, -0.1, 0.1])
     model = SparseRidge("bic", constraints=Constraints(include=include)).fit(X, y)
     assert model.support_.tolist() == [0]
-    assert model.row_influence()["stays"].all()
+    found = model.row_influence()
+    assert found["proved"].all()
+    # A column that may leave does so with the row; one that must stay stays.
+    stays = found["stays"].to_numpy() | (np.arange(8) == 5)
+    assert stays.all()
+    assert found["stays"][5] == bool(include)
+    assert found["columns"][5] == list(include)
 
 
 def test_claims_hold_where_rounding_matters() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,8 +15,9 @@ from ..core.problem import SparseRidgeProblem, checked_sizes, checked_support
 from ..core.quick_fits import fit_supports
 from ..core.result import Answer, Status, Work, nothing_left
 from ..core.rows import DEPENDENT_SHARE
-from ..core.subset_fit import SubsetFit, inflation_factors
+from ..core.subset_fit import inflation_factors
 from ..core.threads import on_one_thread
+from ..core.ties import ranking
 from ..kernels.linalg import Array
 from ..supports.path import SupportGrower
 from ..supports.rounding import stacked
@@ -275,37 +275,6 @@ def tree_margin(problem: SparseRidgeProblem, objective: Array, tree: _EitherTree
     margin = rounding_margin(objective, problem.yy, tree.reach, spread, problem.data.off)
     margin += tree.left_out(problem) * objective
     return np.asarray(margin + problem.zero_loss(objective))
-
-
-def ranking(fits: Sequence[SubsetFit], supports: Sequence[NDArray[np.intp]]) -> list[int]:
-    """The order of some fits, the best first; those tied within rounding in that of their columns.
-
-    Where the gain yᵀy − f of the best fit is smaller than its objective f, gains are compared, as
-    they keep more digits. Fits tie with the best within 1e-12, the error of a QR factorisation.
-
-    supports: One per fit, increasing columns.
-    """
-    if not fits:
-        return []
-    best = min(fits, key=lambda fit: fit.objective)
-    by_gain = best.gain < best.objective
-    values = [-fit.gain if by_gain else fit.objective for fit in fits]
-    return ties_in_order(np.array(values), [tuple(support) for support in supports])
-
-
-def ties_in_order(values: Array, keys: Sequence[Any]) -> list[int]:
-    """The order of some values, the least first; values tie that exceed the least by at most 1e-12.
-
-    Of the values above those that tie with the least, the least is taken in the same way.
-
-    keys: They order the values that tie.
-    """
-    group, least, pairs = 0, -math.inf, list[tuple[int, int]]()
-    for i in np.argsort(values, kind="stable").tolist():
-        if values[i] - least > 1e-12 * abs(values[i]):
-            group, least = group + 1, float(values[i])
-        pairs.append((group, i))
-    return [i for _, i in sorted(pairs, key=lambda pair: (pair[0], keys[pair[1]]))]
 
 
 def rounding_margin(

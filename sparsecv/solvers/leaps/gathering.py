@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any, NamedTuple
 
@@ -12,17 +13,24 @@ from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.result import Answer, Status, Work, nothing_left
 from ..core.threads import on_one_thread
+from ..core.ties import ties_in_order
 from ..kernels.linalg import Array, from_mask
-from .all_sizes import CERTAIN_SHARE, support_objectives, ties_in_order, tree_margin
+from .all_sizes import CERTAIN_SHARE, support_objectives, tree_margin
 from .table import TreeTable
 from .tree import Leaps
+
+# A list takes values that rounding explains up to this share above its limit. It is that by which
+# CV errors count as equal.
+LISTED_ABOVE = 1e-9
+# A list has at most so many supports, which is a choice.
+MANY = 100_000
 
 
 class Comparison(NamedTuple):
     """How supports are compared: by w·f, f the objective and w ≥ 1 a weight of the size.
 
     weight: By size, from 0 on; ∞ for sizes whose supports do not count.
-    by_rank: Whether a size is the sum of the ranks of the units' columns; else the number of units.
+    by_rank: Whether a size is the number of coefficients (:class:`Coefficients`); else of units.
     """
 
     weight: Array
@@ -30,24 +38,29 @@ class Comparison(NamedTuple):
 
     def weights(self, table: TreeTable, members: Any) -> Array:
         """The weights of supports, rows (k, m) that mark units of a table."""
-        size = table.ranks if self.by_rank else np.ones(table.units.size, dtype=np.intp)
-        sizes = np.minimum(members @ size, self.weight.size)
-        return np.asarray(np.append(self.weight, np.inf)[sizes])
+        sizes = table.coefficients.of(members) if self.by_rank else members.sum(axis=1)
+        return np.asarray(np.append(self.weight, np.inf)[np.minimum(sizes, self.weight.size)])
 
     def of_units(self, table: TreeTable) -> tuple[Array, NDArray[np.intp]]:
         """What the number of units says of weights.
 
+        By rank this is about supports without redundant units (:meth:`Coefficients.least`). Every
+        other support has the weight and the objective of one without them.
+
         Returns: The least weight of supports of at least 0, 1, …, m units, shape (m + 1,), and the
             numbers from 1 to m − 1 of which some support counts.
         """
-        m = table.units.size
-        size = table.ranks if self.by_rank else np.ones(m, dtype=np.intp)
-        own, free = size[table.included > 0], np.sort(size[table.included == 0])
+        m, included = table.units.size, table.included > 0
+        own, every = int(included.sum()), m
+        each, fewest = np.ones(m, dtype=np.intp), np.arange(own, m + 1)
+        if self.by_rank:
+            each, every = table.coefficients.each, table.coefficients.every
+            fewest = table.coefficients.least(included)
+        free = np.sort(each[~included])[::-1]
+        most = np.minimum(each[included].sum() + np.append(0, np.cumsum(free)), every)
         least = np.full(m + 1, np.inf)
-        for extra in range(free.size + 1):
-            few, many = int(free[:extra].sum()), int(free[free.size - extra :].sum())
-            some = self.weight[own.sum() + few : own.sum() + many + 1]
-            least[own.size + extra] = some.min(initial=np.inf)
+        for extra, (few, many) in enumerate(zip(fewest.tolist(), most.tolist(), strict=True)):
+            least[own + extra] = self.weight[few : many + 1].min(initial=np.inf)
         counted = np.flatnonzero(least < np.inf)
         least = np.minimum.accumulate(least[::-1])[::-1]
         return least, counted[(counted > 0) & (counted < m)]
@@ -60,7 +73,7 @@ class Members:
     """
 
     def __init__(self, problem: SparseRidgeProblem, comparison: Comparison) -> None:
-        self.table, self.comparison = TreeTable(problem), comparison
+        self.problem, self.table, self.comparison = problem, TreeTable(problem), comparison
         self._met: set[bytes] = set()
 
     def new(self, members: NDArray[np.bool_]) -> tuple[list[NDArray[np.intp]], Array]:
@@ -77,13 +90,15 @@ class Members:
 class NearBestAnswers(NamedTuple):
     """Every support whose value w·f is at most a multiple of the least, the best first.
 
-    answers: The supports. Their status is optimal where the list is complete up to rounding, and
-        the lower bound of the first holds for all supports of at most its weight.
+    answers: The supports. The status of the first is optimal where no support is better, and the
+        lower bound of the first holds for all supports of at most its weight.
     value, shape (k,): w·f of each.
+    complete: Whether the list is proved to lack no support.
     """
 
     answers: list[Answer]
     value: Array
+    complete: bool
 
 
 @on_one_thread
@@ -92,21 +107,92 @@ def near_best_subsets(
     comparison: Comparison,
     within: float = 0.0,
     limits: Limits | None = None,
-    most: int = 100_000,
+    most: int = MANY,
 ) -> NearBestAnswers:
     """List every support T with w·f_T ≤ (1 + within)·min w·f, by one leaps-and-bounds tree.
 
     Supports of the same columns but for columns that are zero in every row count as one. Without
-    columns f is yᵀy. A tree at a tiny working γ, and rounding, may leave in doubt whether a support
-    is listed whose value differs from the limit by a share of 1e-5: the list is then of status
-    PRECISION.
+    columns f is yᵀy. A support is listed whose value is above the limit by no more than rounding
+    explains, and by a share of ``LISTED_ABOVE`` at most. Where rounding, or a tiny working γ, may
+    hide more than that, and where the best fit is perfect, the list is not complete.
 
     problem: Its τ is not used. It has no bounds on coefficients.
     most: The search ends where more supports would be listed, with the status NODE_LIMIT.
     """
+    known = _Known(problem, Members(problem.at_unit_length(), comparison))
+    return _searched(known, within, limits, most).listed(known, most, every=True)
+
+
+@on_one_thread
+def best_subset(
+    problem: SparseRidgeProblem, comparison: Comparison, limits: Limits | None = None
+) -> tuple[Answer, float] | None:
+    """The support of least w·f and that value, by the same tree; None where no support counts.
+
+    Of supports that tie (:mod:`~.core.ties`) the one of fewest columns is taken, and of those the
+    lexicographically first.
+    """
+    known = _Known(problem, Members(problem.at_unit_length(), comparison))
+    found = _searched(known, 0.0, limits, MANY).listed(known, MANY)
+    return (found.answers[0], float(found.value[0])) if found.answers else None
+
+
+class _Ended(NamedTuple):
+    """How a search has ended.
+
+    factor: Supports are listed up to this multiple of the least value.
+    bound: A lower bound on the values of all supports that are not known.
+    status, work: Those of the search.
+    """
+
+    factor: float
+    bound: float
+    status: Status
+    work: Work
+
+    def listed(self, known: _Known, most: int, every: bool = False) -> NearBestAnswers:
+        """The supports that are good enough, by increasing value.
+
+        Where more than ``most`` supports are that good, the status is NODE_LIMIT. The lower bound
+        of an answer holds for all supports of at most its weight that are not listed before it.
+
+        every: Whether supports with redundant units are listed, for which no tree is searched.
+        """
+        status, bound, limit = self.status, self.bound, self.factor * known.least
+        if every and not known.add_redundant(limit, most):
+            status = Status.NODE_LIMIT
+        chosen = np.flatnonzero(known.within(limit))
+        # Of supports that tie the smallest comes first, then the order of columns.
+        tied = [known.supports[i] for i in chosen]
+        keys = [(support.size, tuple(support.tolist())) for support in tied]
+        ranked = chosen[ties_in_order(known.value[chosen], keys)].tolist()
+        if len(ranked) > most:
+            status, bound = Status.NODE_LIMIT, min(bound, float(known.value[ranked[most]]))
+        answers, problem = [], known.problem
+        for i in ranked[:most]:
+            objective, value = float(known.objective[i]), float(known.value[i])
+            above = min(objective, bound / float(known.weight[i])) - float(known.off[i])
+            answers.append(
+                Answer(
+                    size=problem.constraints.units(known.supports[i]).size,
+                    support=known.supports[i],
+                    objective=objective,
+                    lower_bound=max(above, 0.0),
+                    # Nothing is better than a fit that leaves nothing.
+                    status=Status.OPTIMAL if value == 0.0 and self.factor == 1.0 else status,
+                    work=self.work,
+                )
+            )
+        return NearBestAnswers(answers, known.value[ranked[:most]], status is Status.OPTIMAL)
+
+
+def _searched(known: _Known, within: float, limits: Limits | None, most: int) -> _Ended:
+    """Search for all supports that are good enough, and enter them.
+
+    Other parameters and the result: As of :func:`near_best_subsets`, but for redundant units.
+    """
     limits, factor = (limits or Limits()).within(), 1.0 + within
-    at = problem.at_unit_length()
-    known = _Known(problem, Members(at, comparison))
+    at, comparison = known.members.problem, known.members.comparison
     table, status = known.members.table, Status.OPTIMAL
     least, sizes = comparison.of_units(table)
     known.add(np.vstack([np.ones(table.units.size), table.included, _seeds(at)]) > 0)
@@ -119,7 +205,7 @@ def near_best_subsets(
         doubt = _in_doubt(at, tree, wanted)
         _search_below(tree, wanted + counts * doubt)
         reached = limits.reached(tree.n_nodes)
-        if limit == 0.0 and within == 0.0:  # Nothing is better, and much may be as good.
+        if limit == 0.0:  # Nothing is better, and much may be as good.
             reached = Status.PRECISION
         elif (known.value <= limit).sum() > most:
             reached = Status.NODE_LIMIT
@@ -136,7 +222,7 @@ def near_best_subsets(
     known.off = _in_doubt(at, tree, known.objective)
     if ended and known.doubtful(limit):
         status = Status.PRECISION
-    return known.listed(factor, bound, status, work, most)
+    return _Ended(factor, bound, status, work)
 
 
 class _Known:
@@ -167,45 +253,43 @@ class _Known:
         """The least value; ∞ where nothing is known."""
         return float(self.value.min(initial=math.inf))
 
+    def within(self, limit: float) -> NDArray[np.bool_]:
+        """Which values are at most a limit, or above it by no more than rounding explains."""
+        explained = np.minimum(self.weight * self.off, LISTED_ABOVE * limit)
+        return np.asarray(self.value <= limit + explained)
+
     def doubtful(self, limit: float) -> bool:
-        """Whether a value may be at most a limit, and be off by more than a share of the limit."""
+        """Whether rounding may hide on which side of a limit a value is, or by how far."""
         off = self.weight * self.off
-        return bool((off > CERTAIN_SHARE * limit)[self.value - off <= limit].any())
+        near = self.value - off <= limit
+        return bool((near & ((off > CERTAIN_SHARE * limit) | ~self.within(limit))).any())
 
-    def listed(
-        self, factor: float, bound: float, status: Status, work: Work, most: int
-    ) -> NearBestAnswers:
-        """The supports of at most ``factor`` times the least value, at most ``most`` of them.
+    def add_redundant(self, limit: float, most: int) -> bool:
+        """Add to the supports within a limit what they span: units that add no coefficient.
 
-        bound: A lower bound on the values of all supports that are not known.
-        status, work: Those of the search, which every answer gets. Where more than ``most``
-            supports are that good, the status is NODE_LIMIT.
-        Returns: Answers by increasing value. The lower bound of an answer holds for all supports
-            of at most its weight that are not listed before it.
+        Such supports have the objective and the weight of those that they are made from.
+
+        Returns: Whether at most ``most`` supports have been added, and all of them.
         """
-        chosen = np.flatnonzero(self.value <= factor * self.least)
-        # Of supports that tie the smallest comes first, then the order of columns.
-        tied = [self.supports[i] for i in chosen]
-        keys = [(support.size, tuple(support.tolist())) for support in tied]
-        ranked = chosen[ties_in_order(self.value[chosen], keys)].tolist()
-        if len(ranked) > most:
-            status, bound = Status.NODE_LIMIT, min(bound, float(self.value[ranked[most]]))
-        answers = []
-        for i in ranked[:most]:
-            objective, value = float(self.objective[i]), float(self.value[i])
-            above = min(objective, bound / float(self.weight[i])) - float(self.off[i])
-            answers.append(
-                Answer(
-                    size=self.problem.constraints.units(self.supports[i]).size,
-                    support=self.supports[i],
-                    objective=objective,
-                    lower_bound=max(above, 0.0),
-                    # Nothing is better than a fit that leaves nothing.
-                    status=Status.OPTIMAL if value == 0.0 and factor == 1.0 else status,
-                    work=work,
-                )
-            )
-        return NearBestAnswers(answers, self.value[ranked[:most]])
+        members, comparison = self.members, self.members.comparison
+        table, added = members.table, 0
+        if not (comparison.by_rank and table.coefficients.every < table.coefficients.each.sum()):
+            return True
+        for i in np.flatnonzero(self.within(limit)).tolist():
+            own = np.isin(np.arange(table.units.size), table.members(self.supports[i]))
+            more = table.coefficients.spanned(own)
+            if more.size > 30 or added + 2**more.size > 2 * most:
+                return False
+            rows = np.repeat(own[None], 2**more.size, axis=0)
+            rows[:, more] = list(itertools.product([False, True], repeat=more.size))
+            supports, weights = members.new(rows)
+            added += len(supports)
+            self.supports += supports
+            self.weight = np.append(self.weight, weights)
+            for name in ("objective", "value", "off"):
+                mine = getattr(self, name)
+                setattr(self, name, np.append(mine, np.full(len(supports), mine[i])))
+        return True
 
 
 def _seeds(problem: SparseRidgeProblem) -> NDArray[np.bool_]:

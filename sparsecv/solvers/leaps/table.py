@@ -12,6 +12,7 @@ from ..core.rows import DEPENDENT_SHARE, Rows
 from ..core.subset_fit import augmented_triangle
 from ..core.threads import cached
 from ..kernels.linalg import Array, placed
+from ..supports.coefficients import Coefficients
 
 
 class TreeTable:
@@ -60,10 +61,10 @@ class TreeTable:
         return found
 
     @cached
-    def ranks(self) -> NDArray[np.intp]:
-        """The number of columns of every unit that are not zero."""
-        counts = np.append(0, np.cumsum(self.data.squares[self.columns] > 0.0))
-        return np.diff(counts[self.first])
+    def coefficients(self) -> Coefficients:
+        """The numbers of coefficients of sets of the tree's units."""
+        units = [self.support(np.array([u])) for u in range(self.units.size)]
+        return Coefficients(self.problem.data, units)
 
     def _turn(self) -> None:
         """Turn the units of several columns without bounds."""

@@ -1,0 +1,123 @@
+"""How many coefficients a support has: the joint rank of its columns over the rows at hand.
+
+A coefficient that the others of a support can replace is none: all levels but one of a factor
+decide the last level, and two factors that share a level decide it twice. R counts the coefficients
+of ``lm`` in the same way. Criteria, trees, deleted rows and inference all count here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.rows import DEPENDENT_SHARE, Rows
+from ..kernels.linalg import Array
+from .rounding import stacked
+
+# So many singular values are computed at a time, which takes some 10 MB. It is a choice.
+SUPPORTS_OF_A_BATCH = 2000
+# A column counts as one that a dependence touches where its entry in a null vector of length 1 is
+# above this number. Rounding makes of 0 some 1e-15; a smaller limit costs time alone.
+TOUCHED = 1e-12
+
+
+def dependent_share(data: Rows, s: int) -> float:
+    """Singular values of s columns of length 1 count as 0 up to this share of the largest.
+
+    It is ``DEPENDENT_SHARE``, or what rounding of the columns can make of 0 where that is more.
+    """
+    lost = data.off * np.sqrt(s)
+    if data.gram is not None:  # Eigenvalues are off by up to s times an entry, their roots by more.
+        lost = max(lost, np.sqrt(s * data.gram.off))
+    return float(max(DEPENDENT_SHARE, lost))
+
+
+def n_coefficients(data: Rows, columns: NDArray[np.intp]) -> int:
+    """The number of coefficients of a fit on some columns of ``data.X``."""
+    return int(_joint_ranks(data, columns[None])[0])
+
+
+def _unit_columns(data: Rows) -> Array:
+    """The columns of X as rows, divided by their lengths, and a row of zeros at the end."""
+    table = data.triangle[:, :-1].T
+    lengths = np.linalg.norm(table, axis=1, keepdims=True)
+    return np.vstack([table / np.where(lengths > 0.0, lengths, 1.0), np.zeros(table.shape[1])])
+
+
+def _joint_ranks(data: Rows, supports: NDArray[np.intp]) -> NDArray[np.intp]:
+    """The ranks of some supports.
+
+    supports, shape (k, s): Columns of ``data.X``; −1 is no column.
+    """
+    (k, s), table = supports.shape, _unit_columns(data)
+    found = np.zeros(k, dtype=np.intp)
+    if s == 0:
+        return found
+    for here in np.array_split(np.arange(k), 1 + k // SUPPORTS_OF_A_BATCH):
+        values = np.linalg.svd(table[supports[here]], compute_uv=False)
+        found[here] = (values > dependent_share(data, s) * values[:, :1]).sum(axis=1)
+    return found
+
+
+class Coefficients:
+    """The numbers of coefficients of sets of units, each of which is some columns of ``data.X``.
+
+    each, shape (m,): The number of every unit by itself.
+    every: The number of all units together.
+    joined, shape (m,): False where a unit has as many coefficients beside any others as by itself.
+    """
+
+    def __init__(self, data: Rows, units: Sequence[NDArray[np.intp]]) -> None:
+        self.data, self.units = data, units
+        self.each = _joint_ranks(data, stacked(units, max([0, *(one.size for one in units)])))
+        columns = np.concatenate([np.empty(0, dtype=np.intp), *units])
+        self.every, self.joined = n_coefficients(data, columns), np.zeros(len(units), dtype=bool)
+        self._known: dict[bytes, int] = {}
+        if self.every < self.each.sum():
+            # A unit that no dependence touches is 0 in the null space of all columns.
+            null = np.linalg.svd(_unit_columns(data)[columns].T)[2][self.every :]
+            unit = np.repeat(np.arange(len(units)), [one.size for one in units])
+            self.joined[unit[np.abs(null).max(axis=0) > TOUCHED]] = True
+
+    def of(self, members: NDArray[np.bool_]) -> NDArray[np.intp]:
+        """The numbers of sets of units, rows (k, m) that mark units."""
+        count = np.asarray(members[:, ~self.joined] @ self.each[~self.joined], dtype=np.intp)
+        if not self.joined.any():
+            return count
+        some = members[:, self.joined]
+        keys = [row.tobytes() for row in np.packbits(some, axis=1)]
+        new, place = {}, np.flatnonzero(self.joined)
+        for key, row in zip(keys, some, strict=True):
+            if key not in self._known and key not in new:
+                units = [self.units[u] for u in place[row]]
+                new[key] = np.concatenate([np.empty(0, dtype=np.intp), *units])
+        most = max([0, *(one.size for one in new.values())])
+        ranks = _joint_ranks(self.data, stacked(list(new.values()), most))
+        self._known.update(zip(new, ranks.tolist(), strict=True))
+        return count + np.array([self._known[key] for key in keys], dtype=np.intp)
+
+    def least(self, included: NDArray[np.bool_]) -> NDArray[np.intp]:
+        """Lower bounds on the numbers of sets of units none of which the others make redundant.
+
+        A unit is redundant if the others of the set have as many coefficients without it. One that
+        must stay is never left out for that. Every other unit then adds a coefficient to those that
+        are there, and what a set lacks to the sum over its units, all units together lack.
+
+        included, shape (m,): Units that are in every set.
+        Returns: Bounds for sets of 0, 1, … further units.
+        """
+        own, free = self.each[included], np.sort(self.each[~included])
+        together, sums = int(self.of(included[None])[0]), np.cumsum(free)
+        lacking = int(self.each.sum()) - self.every
+        bound = np.maximum(together + np.arange(1, free.size + 1), own.sum() + sums - lacking)
+        return np.append(together, np.maximum(bound, free)).astype(np.intp)
+
+    def spanned(self, members: NDArray[np.bool_]) -> NDArray[np.intp]:
+        """The units beside those of a set, marked (m,), that add no coefficient to it."""
+        others = np.flatnonzero(~members & (self.joined | (self.each == 0)))
+        wider = np.repeat(members[None], others.size + 1, axis=0)
+        wider[np.arange(others.size), others] = True
+        counts = self.of(wider)
+        return np.asarray(others[counts[:-1] == counts[-1]], dtype=np.intp)

@@ -5,14 +5,17 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ..errors import InputError
+from ..solvers.core.limits import OutOfTime
 from .engine import Surface
 from .gamma_step import LARGEST_GAMMA, LEAST_GAMMA, FixedSupports, gamma_step
 from .needs import Need
+from .progress import Late
 from .results import Array, CVResult, Step
 from .settings import DEFAULT_GAMMAS
 
@@ -93,7 +96,8 @@ def grown_grid(
 ) -> tuple[list[float], str]:
     """Visit γ past an end of the default grid, as long as that lowers the score.
 
-    visit: Takes γ at which the score is asked for next. Those of the default grid were visited.
+    visit: Takes γ at which the score is asked for next. Those of the default grid were visited. An
+        OutOfTime that it raises ends the grid before these γ.
     score: The score at a γ that was visited; the γ of least score is the best.
     spent: Whether the time is up, so that the grid ends.
     Returns: All γ of the grid; and a text that says why the grid could not be extended, where the
@@ -117,9 +121,12 @@ def grown_grid(
                 return list(scores), f"{at_end}the CV error there is next to 0"
             if gamma < MIN_GAMMA:
                 return list(scores), f"{at_end}the grid goes no lower than {MIN_GAMMA:g}"
-            if spent():
+            try:
+                if spent():
+                    raise OutOfTime
+                visit([gamma])
+            except OutOfTime:
                 return list(scores), f"{at_end}the time was up before other γ"
-            visit([gamma])
             scores[gamma] = score(gamma)
     return list(scores), ""
 
@@ -151,7 +158,8 @@ class _Alternation:
                 return float(surface.cv_error(gamma).min())
 
             surface.visit(DEFAULT_GAMMAS)
-            edge = grown_grid(surface.visit, least, lambda: surface.plan.out_of_time)[1]
+            more = partial(surface.visit, late=Late.LEFT_OUT)
+            edge = grown_grid(more, least, lambda: surface.plan.out_of_time)[1]
             self.errors = {g: surface.cv_error(g) for g in surface.asked_gammas}
             # Up to 45 columns, the alternation starts from at most this many local minima of the
             # default grid.
@@ -159,19 +167,25 @@ class _Alternation:
         else:
             starts = [float(start)]
         ended = "iterations"
-        for gamma in starts:
-            if any(step.gamma == gamma for step in self.trace):
-                continue  # The alternation from another start has been here.
-            ended = self.descend(gamma)
-            if ended == "time limit":
-                break
-        if start is None and trees:
-            self.refine()
+        try:
+            for gamma in starts:
+                if any(step.gamma == gamma for step in self.trace):
+                    continue  # The alternation from another start has been here.
+                ended = self.descend(gamma)
+                if ended == "time limit":
+                    break
+            if start is None and trees:
+                self.refine()
+        except OutOfTime:
+            ended = "time limit"
         return {"trace": self.trace, "ended": ended, "edge": edge}
 
     def visit(self, gamma: float) -> None:
-        """Have the surface visit one γ, and keep the CV errors there."""
-        self.surface.visit([gamma])
+        """Have the surface visit one γ, and keep the CV errors there.
+
+        Raises OutOfTime: The time was up, and the γ is not the first one.
+        """
+        self.surface.visit([gamma], Late.LEFT_OUT if self.errors else Late.DONE)
         self.errors[gamma] = self.surface.cv_error(gamma)
 
     def descend(self, gamma: float) -> str:

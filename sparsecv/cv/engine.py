@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..design.fold_data import FoldData
 from ..errors import InputError
 from ..solvers.backends.optional_dependencies import SolverUnavailable
-from ..solvers.core.limits import Limits, StopFlag
+from ..solvers.core.limits import Limits, OutOfTime, StopFlag
 from ..solvers.core.result import Status
 from ..solvers.core.threads import one_blas_thread
 from ..solvers.executor import run_units
@@ -25,7 +25,7 @@ from .fold_proofs import ProofRun, Prover
 from .ledger import Ledger, Support
 from .needs import Need, of_everything, of_minimum
 from .plan import RunPlan
-from .progress import Batch, Report, TimedReport
+from .progress import Batch, Late, Report, TimedReport
 from .prove_cells import CellProver, solve_grid
 from .prove_sizes import SizesProver
 from .results import Array, CVResult
@@ -172,13 +172,17 @@ class Surface:
 
     # what is done
 
-    def visit(self, gammas: Sequence[float] | Array) -> None:
+    def visit(self, gammas: Sequence[float] | Array, late: Late = Late.DONE) -> None:
         """Estimate h at some γ.
 
         Where the plan searches trees of all sizes, estimates from trees that end are exact. A γ
         that was visited before costs nothing. The estimates start from the models of a surface in
         other folds, and from what a checkpoint holds. By the methods "search" and "grid" every γ
         that is not complete is then solved, unless nothing is to be proved.
+
+        late: What becomes of estimates whose time is up before they begin.
+        Raises OutOfTime: An estimate was left out. The γ at which no fold lacks an answer count as
+            visited.
         """
         ledger, plan, asked = self.ledger, self.plan, checked_gammas(gammas).tolist()
         self.asked_gammas += asked
@@ -192,24 +196,30 @@ class Surface:
         incomplete = [g for g in rows if not ledger.complete(g)]
         try:
             if incomplete:
-                self._estimate(incomplete)
+                self._estimate(incomplete, late)
         except KeyboardInterrupt:  # A γ at which every fold has an answer is a result.
             self.rows |= {ledger.gammas[g]: g for g in rows if ledger.answered(g)}
             raise
-        self.rows |= {ledger.gammas[g]: g for g in rows}
+        self.rows |= {ledger.gammas[g]: g for g in rows if ledger.answered(g)}
+        if not all(gamma in self.rows for gamma in asked):
+            self.asked_gammas = [gamma for gamma in self.asked_gammas if gamma in self.rows]
+            raise OutOfTime
         if plan.solves_gammas_alone and plan.proves != "nothing":
             for i, g in enumerate(rows):
                 if not ledger.complete(g):
                     self._solve_alone(g, plan.limits.share(len(rows) - i))
 
-    def _estimate(self, rows: list[int]) -> None:
-        """Answer every problem at the γ of some rows of the ledger."""
+    def _estimate(self, rows: list[int], late: Late) -> None:
+        """Answer every problem at the γ of some rows of the ledger.
+
+        late: As of :meth:`visit`.
+        """
         plan, ledger = self.plan, self.ledger
         limits = _without_share_of_model(plan.estimates)
         report = TimedReport(self.report, limits)
         with self._timed(rows):
-            estimate_models(ledger, rows, plan, limits, self.settings.n_jobs, report)
-            estimate_folds(ledger, rows, plan, limits, self._run, report)
+            estimate_models(ledger, rows, plan, limits, self.settings.n_jobs, late, report)
+            estimate_folds(ledger, rows, plan, limits, self._run, late, report)
         self._save(rows)
         if plan.proves == "nothing":  # Elsewhere proofs note the limits that they reach.
             limit = Status.TIME_LIMIT if plan.time_is_up else Status.UNPROVED
@@ -433,9 +443,8 @@ class Surface:
         bounds an interval needs a bounded fit of every size, which is never cheap.
         """
         limits, bounded = self.plan.estimates, self.data.constraints.bounded
-        seconds = limits.remaining()
-        if seconds is not None and self._cheap_intervals and not bounded:
-            limits = Limits(seconds + SECONDS_OF_CHEAP_INTERVALS, None, limits.stop)
+        if self._cheap_intervals and not bounded:
+            limits = limits.longer(SECONDS_OF_CHEAP_INTERVALS)
         self.ledger.bracket_the_rest(rows, limits)
 
 

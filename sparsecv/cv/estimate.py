@@ -27,7 +27,7 @@ from ..solvers.paths import path_of_one_tree, support_path
 from ..solvers.ridge_fits import SupportPath
 from .ledger import Ledger
 from .plan import RunPlan
-from .progress import Batch, Report, Run
+from .progress import Batch, Late, Report, Run
 
 # Up to 45 columns, at most this many folds of leave-one-out share a tree. The tree holds a few
 # arrays of one number for every fold and column; 512 folds and 45 columns take 180 kB each, which
@@ -139,12 +139,14 @@ def estimate_models(
     plan: RunPlan,
     limits: Limits,
     n_jobs: int | None,
+    late: Late,
     report: Report,
 ) -> None:
     """Give the problem of all rows an answer at every γ and τ, unless the ledger has answers.
 
     rows: Rows of the ledger.
     limits: The limits of all estimates, those of the folds included.
+    late: What becomes of the answers where the time is up; they may be left out.
     """
     data, k, clock = ledger.data, ledger.k, Limits()
     missing = [g for g in rows if not np.isfinite(ledger.answer.objective[g, :, k]).all()]
@@ -156,13 +158,20 @@ def estimate_models(
         share, searches = limits.share(rounds), not plan.estimates_by_heuristics
         for some, solver in _by_solver(ledger, missing, k, plan, searches):
             gammas = [ledger.gammas[g] for g in some]
-            path = support_path(data.full(), gammas, ledger.taus, solver=solver, limits=share)
-            ledger.enter_answers(some, k, path, error=0.0)
+            if not late.leaves_out(share):
+                path = support_path(data.full(), gammas, ledger.taus, solver=solver, limits=share)
+                ledger.enter_answers(some, k, path, error=0.0)
         ledger.work.seconds[missing] += clock.elapsed() / len(missing)
 
 
 def estimate_folds(
-    ledger: Ledger, rows: list[int], plan: RunPlan, limits: Limits, run: Run, report: Report
+    ledger: Ledger,
+    rows: list[int],
+    plan: RunPlan,
+    limits: Limits,
+    run: Run,
+    late: Late,
+    report: Report,
 ) -> None:
     """Give every fold an answer at every γ and τ.
 
@@ -175,11 +184,14 @@ def estimate_folds(
     rows: Rows of the ledger; answers that are exact already are kept.
     limits: The limits of all folds together, which are shared out among units.
     run: Runs a batch of units.
+    late: What becomes of a fold whose time is up before its unit begins; it may be left out.
     """
     data, k, by_tree = ledger.data, ledger.k, plan.estimates_by_row_tree
     shared = [g for g in rows if by_tree and ledger.cells.exact[g, :, k].all()]
     for done, g in enumerate(shared):
         detail = f"every row left out at γ = {ledger.gammas[g]:.4g}"
+        if limits.reached(0) is not None:
+            break  # What no shared tree proves gets an answer below.
         report("fitting the folds", done, len(shared), detail)
         run(_deleted_rows(ledger, g, limits.share(float(len(rows) - done))))
     rest = [g for g in rows if not ledger.proved(g)]
@@ -200,7 +212,8 @@ def estimate_folds(
         gammas, told = np.array(ledger.gammas), partial(report, "fitting the folds")
         listed, most_nodes = Listed(), None
         tasks = [(j, gammas[some], ledger.taus, how, listed, most_nodes) for j, some, how in parts]
-        run(Batch(rest, fold_unit, data, tasks, enter, limits.share, told, keep=True))
+        unit = late.unit(fold_unit)
+        run(Batch(rest, unit, data, tasks, enter, limits.share, told, keep=True))
 
 
 def _by_solver(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import Enum
+from functools import partial
 from typing import Any, Protocol
 
-from ..solvers.core.limits import Limits
+from ..solvers.core.limits import Limits, OutOfTime
 from ..solvers.core.result import Status
 
 
@@ -53,12 +55,47 @@ class Batch:
 Run = Callable[[Batch], list[Status]]
 
 
-def in_time(unit: Callable[..., Any], *arguments: Any) -> Any:
-    """What a unit of work returns; None where its limits are reached before it begins.
+class Late(Enum):
+    """What becomes of a unit of work whose limits are reached before it begins.
 
+    DONE: It is done even so, because nothing at all is known without it.
+    AFTER_GRACE: It is done unless the grace of the run is over, too (:attr:`Limits.overdue`). An
+        answer cannot do without it, and there is an answer of another kind.
+    LEFT_OUT: It is left out.
+    """
+
+    DONE = "done"
+    AFTER_GRACE = "left out after the grace"
+    LEFT_OUT = "left out"
+
+    def unit(self, unit: Callable[..., Any]) -> Callable[..., Any]:
+        """The unit of work that returns None, and does nothing, where it is left out."""
+        return unit if self is Late.DONE else partial(_in_time, self, unit)
+
+    def leaves_out(self, limits: Limits) -> bool:
+        """Whether a unit of work that would begin now, with these limits, is left out."""
+        if self is Late.AFTER_GRACE:
+            return limits.overdue
+        return self is Late.LEFT_OUT and limits.reached(0) is not None
+
+
+def all_done(results: list[Any]) -> list[Any]:
+    """The results of units of work, where none is left out.
+
+    Raises OutOfTime: One is left out.
+    """
+    if any(one is None for one in results):
+        raise OutOfTime
+    return results
+
+
+def _in_time(late: Late, unit: Callable[..., Any], *arguments: Any) -> Any:
+    """What a unit of work returns; None where it is left out.
+
+    late: What becomes of the unit where it is late.
     arguments: Those of the unit, of which its limits are the last.
     """
-    return None if arguments[-1].reached(0) is not None else unit(*arguments)
+    return None if late.leaves_out(arguments[-1]) else unit(*arguments)
 
 
 class TimedReport:

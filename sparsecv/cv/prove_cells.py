@@ -18,7 +18,6 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Sequence
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +33,7 @@ from .fold_proofs import ProofRun, Prover, prove_fold
 from .ledger import Cell, Ledger
 from .needs import Need
 from .plan import RunPlan
-from .progress import Batch, in_time
+from .progress import Batch, Late
 from .shared_tree import SharedTree
 
 # The first round gives a problem (one fold, or all rows, at one γ and τ) this many seconds. After
@@ -224,7 +223,7 @@ class CellProver(Prover):
         return self.work.run(
             Batch(
                 rows=[g],
-                unit=partial(in_time, tree_unit),
+                unit=Late.LEFT_OUT.unit(tree_unit),
                 shared=ledger.data,
                 tasks=tasks,
                 enter=enter,
@@ -355,7 +354,7 @@ class CellProver(Prover):
         return self.work.run(
             Batch(
                 rows=[g],
-                unit=partial(in_time, prove_fold),
+                unit=Late.LEFT_OUT.unit(prove_fold),
                 shared=self.forms,
                 tasks=tasks,
                 enter=enter,

@@ -8,7 +8,6 @@ errors, and its γ is left to the next round where the choice needs it even so.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +21,7 @@ from .estimate import fold_unit
 from .fold_proofs import ProofRun, Prover
 from .ledger import Ledger
 from .needs import Need
-from .progress import Batch, in_time
+from .progress import Batch, Late
 
 # The first number is what a tree may have of nodes in the first round. The second is what every
 # later round multiplies the nodes by. Within bounds on coefficients a tree has a share of these
@@ -144,7 +143,7 @@ class SizesProver(Prover):
             return ended
 
         self.report_cell(rows[0], 0, f"the sizes that count of {len(problems)} problems")
-        unit, limits = partial(in_time, fold_unit), self.work.limits
+        unit, limits = Late.LEFT_OUT.unit(fold_unit), self.work.limits
         self.work.run(
             Batch(rows, unit, ledger.data, tasks, enter, lambda _: limits.within(), keep=True)
         )

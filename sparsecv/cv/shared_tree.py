@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from ..solvers.relaxation.gram import TOLERANCE, GramForm, wants_gram
 from ..solvers.relaxation.perspective import Relaxation
 from .bounds import EIGENVALUE_SHARES, GAMMA_SHARES, open_node_range, squared_error_bounds
 from .ledger import Cell, Ledger
-from .progress import Batch, Run, in_time
+from .progress import Batch, Late, Run
 
 Array = NDArray[np.float64]
 # The search of a fold uses the Gram matrix of all rows less that of the rows that the fold holds
@@ -163,7 +162,7 @@ class SharedTree:
             has_open_nodes[folds[index]] = not one.proved
             return one.status
 
-        unit = partial(in_time, close_fold)
+        unit = Late.LEFT_OUT.unit(close_fold)
         tasks = [(problem, j, answers[j], branch) for j in folds]
         statuses = run(Batch([g], unit, self.left_out, tasks, enter, lambda rounds: limits))
         if branch:  # Folds that are too imprecise for the Gram matrix are solved from their rows.

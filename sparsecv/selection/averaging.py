@@ -10,10 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..cv.needs import of_pairs
+from ..cv.progress import Late
 from ..cv.results import CVResult, mean_over_folds
 from ..cv.settings import DEFAULT_GAMMAS, GammaSpan
 from ..design.design import Array
 from ..design.fold_data import FoldData
+from ..solvers.core.limits import OutOfTime
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status, worst
 from ..solvers.ridge_fits import known_path
@@ -94,7 +96,10 @@ class Average:
 
 
 def average_of(study: Study, first: Evaluated) -> Average:
-    """Average the models of an evaluated first partition."""
+    """Average the models of an evaluated first partition.
+
+    Raises OutOfTime: The time is over, and the grace after it, before every fold has an average.
+    """
     partitions = all_partitions(study, first)
     result, some = partitions.first, partitions.gammas
     weights = np.zeros((result.gammas.size, result.taus.size))
@@ -121,7 +126,9 @@ def _weights_in_folds(study: Study, result: CVResult) -> FoldWeights:
     # The inner folds compute first the round of sizes at which the first partition has ended.
     rounds = study.size_rounds
     first_round = [one.taus.size for one in rounds].index(result.taus.size)
-    return inner_weights(study.data, gammas, rounds, study.run, study.plan, first_round)
+    # Half of the time that is left is kept for surfaces in folds and projections.
+    half = study.part(2.0)
+    return inner_weights(study.data, gammas, rounds, half.run, half.plan, first_round)
 
 
 def _surface_in_folds(study: Study, first: Evaluated, inner: FoldWeights) -> CVResult:
@@ -138,7 +145,7 @@ def _surface_in_folds(study: Study, first: Evaluated, inner: FoldWeights) -> CVR
     # Half of the time that is left is kept for the projections.
     with surface.with_plan(study.plan.part(2.0)) as surface:
         if new := [gamma for gamma in gammas if gamma not in surface.rows]:
-            surface.visit(new)
+            surface.visit(new, Late.AFTER_GRACE)
         if surface.plan.proves_needed_pairs:
             surface.prove(of_pairs(inner.gammas, inner.taus, weighted))
     return surface.result(gammas)
@@ -148,10 +155,13 @@ def averages_in_folds(study: Study, in_folds: CVResult, inner: FoldWeights) -> l
     """Coefficients (p,) of the average of every fold's models, with the fold's own weights.
 
     in_folds: h(γ, τ) at the γ of ``inner``, and at least at its sizes.
+    Raises OutOfTime: The time is over, and the grace after it.
     """
     coefs, own_sizes = list[Array](), np.isin(in_folds.taus, inner.taus)
-    with study.interruptible():
+    with study.interruptible() as limits:
         for j, of_fold in enumerate(inner.weights):
+            if Late.AFTER_GRACE.leaves_out(limits):
+                raise OutOfTime
             weights = np.zeros((in_folds.gammas.size, in_folds.taus.size))
             weights[:, own_sizes] = of_fold
             problem = study.data.training(j)

@@ -16,6 +16,7 @@ import numpy as np
 from ..cv.results import Array, CVResult, least
 from ..design.model import Model
 from ..errors import InputError
+from ..solvers.core.limits import OutOfTime
 from ..solvers.core.result import Status, worst
 from .averaging import Average, average_of
 from .pair_criteria import PairCriterion, corrected_errors, stable_errors
@@ -142,6 +143,19 @@ def least_error(result: CVResult) -> Choice:
     return of_pair("minimum", result, g, t, best.cv_error)
 
 
+def least_asked(study: Study, result: CVResult) -> Choice:
+    """The pair of least h among the sizes that were asked for, where a limit ends the choice.
+
+    Other pairs were not compared to the end.
+
+    result: What is known of the first partition.
+    """
+    (asked,) = np.nonzero(np.isin(result.taus, study.sizes))
+    errors = result.table("cv_error")[:, asked]
+    g, t = least(errors, result.taus[asked], result.gammas, result.rounding)
+    return replace(of_pair("minimum", result, g, int(asked[t]), errors[g, t]), cut_short=True)
+
+
 def within_one_se(result: CVResult) -> Choice:
     """The least τ whose h, at the best γ for that τ, is within a standard error of the least h."""
     g, t = position_of_one_se(result)
@@ -216,10 +230,14 @@ CHOOSERS: dict[str, Callable[[Study, Evaluated], Choice]] = {
 def chosen_from(study: Study, first: Evaluated) -> tuple[Evaluated, Choice]:
     """What the rule of a study chooses from an evaluated surface; the model of a pair is proved.
 
-    A projection was proved, as far as the time allowed, when its size was chosen.
+    A projection was proved, as far as the time allowed, when its size was chosen. Where the time is
+    up before the rule can choose, the rule of the choice is minimum.
     Returns: The surface with all proofs, and the choice.
     """
-    choice = CHOOSERS[study.rule](study, first)
+    try:
+        choice = CHOOSERS[study.rule](study, first)
+    except OutOfTime:
+        choice = least_asked(study, first.result)
     return with_model_of(study, first, choice), choice
 
 
@@ -230,6 +248,8 @@ def chosen_again(study: Study, first: Evaluated, choice: Choice) -> tuple[Evalua
     CV error that is known now.
     Returns: The surface with the model of the pair proved, as far as the time allows; the choice.
     """
+    if choice.cut_short:
+        return with_model_of(study, first, choice), least_asked(study, first.result)
     if RULES[study.rule].free:
         return chosen_from(study, first)
     if choice.is_pair:
@@ -253,8 +273,8 @@ def other_choices(
 
     first: The evaluated first partition. Rules that need more of it prove it there.
     choice: What the rule of the study chooses.
-    every: Whether the choices of all rules are computed. Rules that the folds or the method do not
-        allow are left out.
+    every: Whether the choices of all rules are computed. Rules that the folds, the method or the
+        time do not allow are left out.
     Returns: Choices under the names of the rules.
     """
     found = dict[str, Choice]()
@@ -264,9 +284,9 @@ def other_choices(
         elif every or rule.free:
             try:
                 check_rule(name, study.data, study.request.settings)
-            except InputError:
+                found[name] = CHOOSERS[name](study, first)
+            except (InputError, OutOfTime):
                 continue
-            found[name] = CHOOSERS[name](study, first)
     return found
 
 

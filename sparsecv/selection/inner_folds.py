@@ -27,11 +27,12 @@ from numpy.typing import NDArray
 
 from ..cv.alternating import grown_grid
 from ..cv.plan import RunPlan
+from ..cv.progress import Late, all_done
 from ..cv.settings import DEFAULT_GAMMAS
 from ..design.design import Array
 from ..design.fold_data import FoldData
 from ..design.folds import Index, make_folds
-from ..solvers.core.limits import Limits
+from ..solvers.core.limits import Limits, OutOfTime
 from ..solvers.paths import support_path
 from .weights import AVERAGE, SizeRound, model_weights, proof_nodes, soft_least, worth_more_sizes
 
@@ -96,12 +97,16 @@ class _InnerModels:
         self.tried = dict[float, NDArray[np.bool_]]()
 
     def visit(self, gammas: Sequence[float]) -> None:
-        """Compute the errors at some γ; a γ that was visited before costs nothing."""
+        """Compute the errors at some γ; a γ that was visited before costs nothing.
+
+        Raises OutOfTime: The time is over, and the grace after it.
+        """
         new = [gamma for gamma in dict.fromkeys(gammas) if gamma not in self.errors]
         if not new:
             return
         every = [(m, np.array(new), self.taus) for m in range(len(self.models))]
-        results = self._computed("inner folds", every, self._solver, nodes=None)
+        unit = Late.AFTER_GRACE.unit(_inner_errors)
+        results = all_done(self._computed("inner folds", unit, every, self._solver, nodes=None))
         for g, gamma in enumerate(new):
             self.errors[gamma] = [
                 {b: of_block[g] for b, of_block in zip(model.tests, errors, strict=True)}
@@ -111,10 +116,13 @@ class _InnerModels:
             # What the first fits have proved needs no further proof.
             self.tried[gamma] = self.proved[gamma].copy()
 
-    def _computed(self, what: str, fits: Tasks, solver: str, nodes: int | None) -> list[Any]:
-        """Results of :func:`_inner_errors`, in the order of the fits.
+    def _computed(
+        self, what: str, unit: Unit, fits: Tasks, solver: str, nodes: int | None
+    ) -> list[Any]:
+        """Results of :func:`_inner_errors`, in the order of the fits; None of one left out.
 
         what: The text of the progress reports.
+        unit: The function, which may be left out where its time is up.
         fits: The number of an inner model, the γ and the sizes of every fit.
         nodes: The most nodes of a search at a γ; None for no limit.
         """
@@ -122,7 +130,7 @@ class _InnerModels:
             (self.models[m].train, list(self.models[m].tests.values()), gammas, taus, solver, nodes)
             for m, gammas, taus in fits
         ]
-        return self._run(what, _inner_errors, self._data, tasks)
+        return self._run(what, unit, self._data, tasks)
 
     def of_block(self, gamma: float, b: int) -> Array:
         """Squared errors, summed over all inner models that serve block b, shape (τ,)."""
@@ -163,9 +171,13 @@ class _InnerModels:
         fits = [
             (m, gammas[missing.any(axis=1)], self.taus[missing.any(axis=0)]) for m, missing in pairs
         ]
-        results = self._computed("proving inner folds", fits, "exact", nodes)
+        unit = Late.LEFT_OUT.unit(_inner_errors)
+        results = self._computed("proving inner folds", unit, fits, "exact", nodes)
         any_proved = False
-        for (m, own_gammas, taus), (errors, proved) in zip(fits, results, strict=True):
+        for (m, own_gammas, taus), result in zip(fits, results, strict=True):
+            if result is None:
+                continue  # The time was up before this proof.
+            errors, proved = result
             positions = np.flatnonzero(np.isin(self.taus, taus))
             for g, gamma in enumerate(own_gammas.tolist()):
                 new = proved[g] & ~self.proved[gamma][m, positions]
@@ -204,10 +216,16 @@ def inner_weights(
     start = DEFAULT_GAMMAS if gammas is None else gammas
     blocks = range(n.size)
     round_of_block: list[SizeRound | None] = [None for _ in blocks]
+    models: _InnerModels | None = None
     for number in range(first_round, len(size_rounds)):
-        taus = size_rounds[number].taus
-        models = _InnerModels(data, inner, taus, run, plan.model_solver)
-        models.visit(start.tolist())
+        larger = _InnerModels(data, inner, size_rounds[number].taus, run, plan.model_solver)
+        try:
+            larger.visit(start.tolist())
+        except OutOfTime:
+            if models is None:
+                raise
+            break  # The sizes of the round before have to suffice.
+        models, taus = larger, larger.taus
         for b in blocks:
             if round_of_block[b] is None:
                 # Weights take sums of squared errors as CV errors: a factor changes nothing.
@@ -221,6 +239,7 @@ def inner_weights(
                 round_of_block[b] = next(enough, None)
         if None not in round_of_block or plan.out_of_time:
             break
+    assert models is not None
     # A block for which no round is enough has all sizes that were computed last.
     has_size = [np.isin(taus, taus if own is None else own.taus) for own in round_of_block]
 
@@ -242,7 +261,7 @@ def inner_weights(
 
     weights = [weights_of(b) for b in blocks]
     # Proofs change errors, and with the errors the pairs that carry weight.
-    while plan.proves_models:
+    while plan.proves_models and not plan.time_is_up:
         untried = models.pairs_to_do(models.tried, every_gamma, weights)
         if not (untried and models.prove(every_gamma, untried, proof_nodes(plan))):
             break

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..cv.progress import Late
 from ..cv.results import mean_over_folds
 from ..design.design import Array
 from ..design.fold_data import FoldData, RowFolds
@@ -25,6 +26,7 @@ from ..design.model import Model
 from ..design.prepare import rows_design
 from ..design.row_table import RowTable
 from ..errors import InputError
+from ..solvers.core.limits import OutOfTime
 from ..tables.columns import joined
 from .choice import chosen_from, known_model
 from .study import Study
@@ -156,7 +158,8 @@ def nested_error(
 
     The outer fits share the time that the fit has left; what an outer fit does not prove is
     estimated from its training rows, as in any fit. Once the time is up no outer fit begins, except
-    for the first; the error is then that of fewer outer folds.
+    for the first, and one whose rule cannot choose in time is left out, except for the first; the
+    error is then that of fewer outer folds.
 
     study: That of the fit to all rows, whose rule, protocol, γ, sizes, settings and seed every
         outer fit uses. Its data are not released.
@@ -178,7 +181,10 @@ def nested_error(
         if j and study.plan.out_of_time:
             break
         with _named(j, folds.k, train):
-            model, fills = _fitted(study, cv, rows.some(train), j, folds.k)
+            try:
+                model, fills = _fitted(study, cv, rows.some(train), j, folds.k)
+            except OutOfTime:
+                break
         squares.append(_squares(rows.some(test), model, fills))
     sums, weights = np.array(squares).T
     # The squared errors are those of raw y; the units are those of the CV error.
@@ -237,6 +243,7 @@ def _fitted(study: Study, cv: Any, rows: GivenRows, j: int, k: int) -> tuple[Mod
     Returns: The model, and what its training rows fill missing values with, shape (p_raw,); None
         where missing values are errors.
     Raises InputError: The rows are too few for the folds or the rule.
+    Raises OutOfTime: The time does not suffice for the rule, and the outer fold is not the first.
     """
     X, y, weights, groups = rows
     if weights is not None and np.count_nonzero(weights) < 2:
@@ -258,5 +265,8 @@ def _fitted(study: Study, cv: Any, rows: GivenRows, j: int, k: int) -> tuple[Mod
         progress=named_report(study.request.progress, name),
     )
     inner = Study.of(data, design, request)
-    first, choice = chosen_from(inner, evaluate_partition(inner, first_partition(inner)))
+    partition = first_partition(inner)._replace(late=Late.LEFT_OUT if j else Late.DONE)
+    first, choice = chosen_from(inner, evaluate_partition(inner, partition))
+    if j and choice.rule != inner.rule:
+        raise OutOfTime
     return known_model(inner, first.result, choice), fills

@@ -13,8 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..cv.progress import Late
 from ..cv.results import Array, CVResult
 from ..solvers.core.column_rules import ResolvedRules
+from ..solvers.core.limits import OutOfTime
 from ..solvers.core.result import Status
 from ..solvers.ridge_fits import known_path
 from ..stability.algorithm import criterion, select
@@ -51,6 +53,7 @@ def stable_errors(study: Study, result: CVResult) -> PairCriterion:
 
     result: h(γ, τ) of the first partition.
     Raises InputError: The rows are not in memory.
+    Raises OutOfTime: The time is over, and the grace after it, before all models are fitted.
     """
     data, count = study.data.rows_for("rule stability needs"), result.gammas.size
     step = max(1, MAX_LOSSES // ((data.folds.k + 1) * data.folds.n * result.taus.size))
@@ -92,9 +95,11 @@ def _losses(
     """
     # Units that share the remaining time with these: later tasks, and the chosen model's proof.
     after = blocks_after * len(tasks) + 1.0
-    unit = SparseRidgeLearner.losses_within
-    results = study.units("fitting pairs of folds", unit, learner, tasks, after)
-    for index, (losses, proved) in results:
+    unit = Late.AFTER_GRACE.unit(SparseRidgeLearner.losses_within)
+    for index, found in study.units("fitting pairs of folds", unit, learner, tasks, after):
+        if found is None:
+            raise OutOfTime
+        losses, proved = found
         proofs.append(proved)
         yield index, losses
 
@@ -106,6 +111,7 @@ def corrected_errors(study: Study, result: CVResult) -> PairCriterion:
     on all rows as well, averaged over folds. A fold of weight 0 counts as no fold.
 
     result: h(γ, τ) of the first partition.
+    Raises OutOfTime: The time is over, and the grace after it, before all models are fitted.
     """
     total, counted = study.data.total, np.flatnonzero(study.data.fold_weight > 0.0)
     trained = np.stack([_trained(study, result, j) for j in counted.tolist()], axis=2)
@@ -117,6 +123,8 @@ def corrected_errors(study: Study, result: CVResult) -> PairCriterion:
 
 def _trained(study: Study, result: CVResult, j: int | None) -> Array:
     """||y − Xβ||² (γ, τ) of fold j's models on its training rows; with None those of all rows."""
+    if Late.AFTER_GRACE.leaves_out(study.plan.estimates):
+        raise OutOfTime
     problem = study.data.problem(study.data.folds.k if j is None else j)
     supports = np.stack([one.padded(j) for one in result.by_gamma])
     path = known_path(problem, result.gammas, result.taus, supports)

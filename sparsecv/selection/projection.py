@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..cv.progress import Late, all_done
 from ..cv.results import mean_over_folds
 from ..design.design import Array
 from ..design.fold_data import FoldData
@@ -239,9 +240,11 @@ class _FoldProjections:
         """The projections of some folds onto all sizes, by the solver that takes little time.
 
         what: The text of the progress reports.
+        Raises OutOfTime: The time is over, and the grace after it.
         """
         tasks = [(j, self._sizes, self._study.plan.model_solver) for j in folds]
-        return self._study.run(what, project_fold, shared, tasks)
+        unit = Late.AFTER_GRACE.unit(project_fold)
+        return all_done(self._study.run(what, unit, shared, tasks))
 
     def prove(self, t: int) -> bool:
         """Try to prove the projections onto one size, at every γ⊥.
@@ -257,9 +260,12 @@ class _FoldProjections:
         self.tried.add(t)
         tasks = [(j, self._sizes[[t]], "exact") for j in folds]
         what = "proving the projections of one size"
-        found = self._study.run(what, project_fold, self._shared, tasks)
+        unit = Late.LEFT_OUT.unit(project_fold)
+        found = self._study.run(what, unit, self._shared, tasks)
         any_proved = False
         for j, one in zip(folds, found, strict=True):
+            if one is None:
+                continue  # The time was up before this proof.
             # The unit has projected onto one size, of position 0 in its arrays.
             new = one.proved[:, 0] & ~self.proved[j, :, t]
             self.distance[j, new, t] = one.distance[new, 0]
@@ -315,6 +321,7 @@ def project_average(
 
     least_size, least_error: Number of columns and CV error of the pair (γ, τ) of least CV error. A
         size that has both more columns and more CV error than the pair is not chosen.
+    Raises OutOfTime: The time is over, and the grace after it, before every fold has projections.
     """
     data, result = study.data, average.result
     sizes = result.taus if study.request.taus is None else study.sizes

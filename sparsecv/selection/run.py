@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from ..cv.results import CVResult
 from ..cv.settings import checked_gammas, checked_taus
 from ..design.model import fitted_model
@@ -21,7 +19,7 @@ from .choice import (
     chosen_again,
     chosen_from,
     known_model,
-    least_error,
+    least_asked,
     other_choices,
     with_model_of,
 )
@@ -56,6 +54,8 @@ def fit_table(table: Prepared, request: Request) -> Result:
         # inner folds, averages, projects the averages, and proves projections. If another rule has
         # chosen a pair (γ, τ), its model of all rows is proved next.
         first, choice = chosen_from(study, first)
+        in_time = choice.rule == study.rule
+        study = study if in_time else study.in_short_time()
         seconds = study.plan.limits.elapsed()
         # Up to 45 columns the pairs that the choice did not need are proved for as long again. Such
         # proofs may change CV errors that a time limit had left open.
@@ -76,7 +76,8 @@ def fit_table(table: Prepared, request: Request) -> Result:
     choice, spent = choices[study.rule], first.spent
     if choice.projection is not None:
         spent = spent.joined(choice.projection.average.partitions.spent)
-    limit = worst([first.result.status, choice.status, spent.status])
+    late = Status.OPTIMAL if in_time else Status.TIME_LIMIT
+    limit = worst([first.result.status, choice.status, spent.status, late])
     nests = study.data.raw is not None
     ended = Ended(limit, spent.n_nodes, reused=spent.reused, seconds=seconds, nests=nests)
     return Result(
@@ -151,12 +152,7 @@ def _interrupted(table: Prepared, study: Study, surface: CVResult) -> Result:
 
     surface: What is known of the first partition.
     """
-    asked = np.isin(surface.taus, study.sizes)
-    errors = np.where(asked, surface.table("cv_error").min(axis=0), np.inf)
-    size = int(surface.taus[np.argmin(errors)])
-    choice = choice_of_size(surface, least_error(surface), size)
-    # Other pairs were not compared to the end, and it was not the user who named the size.
-    choice = replace(choice, cut_short=True, size_given=False)
+    choice = least_asked(study, surface)
     nodes, nests = int(surface.table("n_nodes").sum()), study.data.raw is not None
     return Result(
         table,

@@ -189,6 +189,18 @@ class Study:
             partitions=1 if costly else data.count_partitions(PARTITIONS),
         )
 
+    def part(self, pieces: float) -> Study:
+        """The same study within the next of ``pieces`` equal pieces of the time that remains."""
+        return replace(self, plan=self.plan.part(pieces))
+
+    def in_short_time(self) -> Study:
+        """The study where the time was up before its rule could choose: the least CV error counts.
+
+        The errors of the pairs (γ, τ) are known then, and what the rule needs besides is not.
+        """
+        reason = f"the time limit came before {self.rule} could choose"
+        return replace(self, rule="minimum", reason=reason)
+
     def again(self) -> Study:
         """The same study with a time limit of its own from now on, as the fit had."""
         plan = RunPlan.of(self.request.settings, self.data, averages=self.averages)
@@ -228,10 +240,11 @@ class Study:
             yield self.plan.estimates
 
     def run(self, what: str, unit: Unit, shared: Any, tasks: Tasks) -> list[Any]:
-        """Results of units of work, in the order of their tasks.
+        """Results of units of work, in the order of their tasks; None of a unit that is left out.
 
         what: The text of the progress reports.
-        unit: The function ``unit(shared, *task, limits)``, called in this process or in others.
+        unit: The function ``unit(shared, *task, limits)``, called in this process or in others. A
+            function of :class:`~sparsecv.cv.progress.Late` is left out where its time is up.
         shared: What all units need.
         tasks: The other arguments, one tuple for each unit.
         """

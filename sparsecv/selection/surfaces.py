@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,11 +20,12 @@ from ..cv.checkpoint import Checkpoint
 from ..cv.engine import Surface
 from ..cv.global_gamma import GLOBAL_TOLERANCE, VISITED_EVERY, global_minimum
 from ..cv.needs import Need, of_everything, of_minimum, of_one_se, of_pairs
-from ..cv.progress import Report
+from ..cv.progress import Late, Report
 from ..cv.results import Array, CVResult
 from ..cv.settings import DEFAULT_GAMMAS, GammaSpan
 from ..design.fold_data import FoldData
 from ..design.folds import Folds, Index
+from ..solvers.core.limits import OutOfTime
 from ..solvers.core.result import Status, worst
 from .study import Study
 from .weights import SizeRound, model_weights, of_average, soft_least, worth_more_sizes
@@ -42,6 +44,8 @@ class Partition(NamedTuple):
     name: What progress reports of this surface begin with.
     models_of: The surface of the first partition, which already has the models of all rows; None
         where they have to be searched for.
+    late: What becomes of estimates at the first sizes and γ whose time is up before they begin.
+        Those at further sizes and γ are left out.
     """
 
     data: FoldData
@@ -50,6 +54,7 @@ class Partition(NamedTuple):
     work_after: float
     name: str = ""
     models_of: Surface | None = None
+    late: Late = Late.DONE
 
 
 class Spent(NamedTuple):
@@ -110,33 +115,46 @@ def evaluate_partition(study: Study, partition: Partition) -> Evaluated:
     """h(γ, τ) of a partition, at sizes that grow as far as they are worth trying.
 
     The pairs (γ, τ) that the rule of the study needs are proved, as far as the plan of the study
-    proves anything and the time allows. Every round of sizes begins a new surface.
+    proves anything and the time allows. Every round of sizes begins a new surface. A round that the
+    time does not suffice for is dropped, and the surface has the sizes of the round before.
+
+    Raises OutOfTime: The first sizes were left out, as the partition allows.
     """
-    gammas, spent = partition.gammas, Spent()
-    for number, sizes in enumerate(partition.size_rounds, 1):
+    gammas, found = partition.gammas, None
+    for sizes in partition.size_rounds:
+        late, spent = partition.late, Spent()
+        if found is not None:
+            late, spent = Late.LEFT_OUT, found.spent
         surface = unvisited(study, partition, sizes.taus)
-        if isinstance(gammas, GammaSpan):
-            result = _least_over_range(study, surface, gammas)
-        elif gammas is None and not study.averages:
-            result = alternate(surface, _need(study))
-        else:
-            # Inside this context Ctrl-C ends the work, with what is known by then.
-            with surface:
-                gammas_stay = False
-                while not gammas_stay:
-                    surface.visit(DEFAULT_GAMMAS if gammas is None else gammas)
-                    edge = _past_the_ends(surface) if gammas is None else ""
-                    # Proofs of what the rule needs may change errors, and where the grid has to
-                    # end. The surface then forgets which γ were asked for, and keeps their answers.
-                    gammas_stay = surface.proofs_keep_errors(_need(study))
-            result = replace(surface.result(), edge=edge)
-        spent = spent.joined(Spent.on(surface, result))
-        if number == len(partition.size_rounds) or study.plan.out_of_time:
-            break
+        try:
+            if isinstance(gammas, GammaSpan):
+                result = _least_over_range(study, surface, gammas)
+            elif gammas is None and not study.averages:
+                result = alternate(surface, _need(study))
+            else:
+                # Inside this context Ctrl-C ends the work, with what is known by then.
+                with surface:
+                    gammas_stay = False
+                    while not gammas_stay:
+                        surface.visit(DEFAULT_GAMMAS if gammas is None else gammas, late)
+                        edge = _past_the_ends(surface) if gammas is None else ""
+                        # Proofs of what the rule needs may change errors, and where the grid has to
+                        # end. The surface then forgets which γ were asked for, and keeps their
+                        # answers.
+                        gammas_stay = surface.proofs_keep_errors(_need(study))
+                result = replace(surface.result(), edge=edge)
+        except OutOfTime:
+            if found is None:
+                raise
+            return found._replace(spent=spent.joined(Spent(status=Status.TIME_LIMIT)))
+        found = Evaluated(surface, result, spent.joined(Spent.on(surface, result)))
         errors = result.table("cv_error")[:, result.taus <= sizes.end]
+        if sizes is partition.size_rounds[-1] or study.plan.out_of_time:
+            break
         if not worth_more_sizes(errors, result.gammas, partition.data.weight):
             break
-    return Evaluated(surface, result, spent)
+    assert found is not None  # A partition has a round of sizes.
+    return found
 
 
 def _past_the_ends(surface: Surface) -> str:
@@ -151,7 +169,8 @@ def _past_the_ends(surface: Surface) -> str:
     def score(gamma: float) -> float:
         return soft_least(surface.cv_error(gamma), surface.data.weight)
 
-    _, edge = grown_grid(surface.visit, score, lambda: surface.plan.out_of_time)
+    more = partial(surface.visit, late=Late.LEFT_OUT)
+    _, edge = grown_grid(more, score, lambda: surface.plan.out_of_time)
     surface.asked_gammas.sort()
     return edge
 
@@ -309,9 +328,6 @@ def all_partitions(study: Study, first: Evaluated) -> Partitions:
     others, whole, spent = list[Evaluated](), True, Spent()
     # Partition 0 is the first one.
     for number in range(1, study.partitions):
-        if study.plan.out_of_time:
-            whole, spent = False, spent.joined(Spent(status=Status.TIME_LIMIT))
-            break
         other = Partition(
             study.data.partition(number, study.request.seed),
             gammas,
@@ -319,8 +335,13 @@ def all_partitions(study: Study, first: Evaluated) -> Partitions:
             work_after=study.partitions - 1 - number + study.work_after_partitions,
             name=f"partition {number + 1} of {study.partitions}, ",
             models_of=first.surface,
+            late=Late.LEFT_OUT,
         )
-        others.append(evaluate_partition(study, other))
+        try:
+            others.append(evaluate_partition(study, other))
+        except OutOfTime:
+            whole, spent = False, spent.joined(Spent(status=Status.TIME_LIMIT))
+            break
         spent = spent.joined(others[-1].spent)
     if others and study.plan.proves_needed_pairs:
         _prove_mean(study, [first.surface, *(one.surface for one in others)], gammas, taus)

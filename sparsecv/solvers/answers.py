@@ -109,12 +109,12 @@ class PathProblem:
         """Good supports at the g-th γ, by forward steps and swaps, shape (τ, most).
 
         They get an equal share of the time that is left, without a node limit. At the first γ swaps
-        get ``LEAST_SECONDS_AT_FIRST_GAMMA`` even if no time is left.
+        get ``LEAST_SECONDS_AT_FIRST_GAMMA`` even if no time is left, but for the grace of the run.
         """
         limits = limits.share(len(self.at) - g)
         left, sizes = limits.remaining(), self.sizes.tolist()
         if left is not None and g == 0:
-            limits = Limits(max(left, LEAST_SECONDS_AT_FIRST_GAMMA), None, limits.stop)
+            limits = limits.longer(max(0.0, LEAST_SECONDS_AT_FIRST_GAMMA - left))
         if self._grower is None:
             self._grower = SupportGrower(self.at[g], sizes)
         by_size = self._grower.at(self.at[g].gamma, [], limits)

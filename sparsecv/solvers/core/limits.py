@@ -8,6 +8,15 @@ from typing import Any
 from ...clock import CLOCK
 from .result import Status
 
+# Work that an answer cannot do without may go on after a time limit for this share of the limit, or
+# for this many seconds where that is longer. It is half of the time by which a call may be late:
+# the rest is for the unit of work that is being done then. The numbers are a choice.
+GRACE_SHARE, GRACE_SECONDS = 0.05, 0.5
+
+
+class OutOfTime(Exception):
+    """Work was left out because its time was up; what needs its result cannot be had."""
+
 
 class StopFlag(threading.Event):
     """A flag that any thread can raise by ``set``; running trees look at it many times a second.
@@ -30,6 +39,9 @@ class Limits:
         At least 0; none by default.
     stop : StopFlag, optional
         Ends the search when it is raised.
+    latest : float, optional
+        The time of the clock from which on work that an answer cannot do without is given up, too.
+        By default it follows from ``time_limit``; the parts of a run have that of the whole run.
 
     Raises
     ------
@@ -48,6 +60,7 @@ class Limits:
         time_limit: float | None = None,
         node_limit: int | None = None,
         stop: StopFlag | None = None,
+        latest: float | None = None,
     ) -> None:
         if time_limit is not None and not time_limit >= 0.0:
             raise ValueError(f"time_limit must be a number of seconds >= 0; got {time_limit}")
@@ -55,11 +68,15 @@ class Limits:
             raise ValueError(f"node_limit must be >= 0; got {node_limit}")
         self.started = CLOCK.now()
         self._deadline = None if time_limit is None else self.started + time_limit
+        if latest is None and self._deadline is not None:
+            latest = self._deadline + max(GRACE_SHARE * (time_limit or 0.0), GRACE_SECONDS)
+        self._latest = latest
         self.node_limit, self.stop = node_limit, stop
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the time that is left, which counts from the arrival in another process."""
-        return Limits, (self.remaining(), self.node_limit, self.stop)
+        latest = None if self._latest is None else self._latest - CLOCK.now()
+        return _arrived, (self.remaining(), self.node_limit, self.stop, latest)
 
     def share(self, pieces: float) -> Limits:
         """The next of ``pieces`` equal pieces of the time that is left, without a node limit.
@@ -67,7 +84,8 @@ class Limits:
         pieces: How many equal pieces are still to come; a number below 1 counts as 1.
         """
         left = self.remaining()
-        return Limits(None if left is None else left / max(pieces, 1.0), None, self.stop)
+        seconds = None if left is None else left / max(pieces, 1.0)
+        return Limits(seconds, None, self.stop, self._latest)
 
     def within(self, seconds: float | None = None, nodes: int | None = None) -> Limits:
         """Limits of a part of the search: its clock starts now, and it shares the stop flag.
@@ -78,7 +96,8 @@ class Limits:
         """
         times = [limit for limit in (self.remaining(), seconds) if limit is not None]
         counts = [limit for limit in (self.node_limit, nodes) if limit is not None]
-        return Limits(min(times, default=None), min(counts, default=None), self.stop)
+        most = min(counts, default=None)
+        return Limits(min(times, default=None), most, self.stop, self._latest)
 
     def elapsed(self) -> float:
         """Seconds since the search began."""
@@ -87,6 +106,22 @@ class Limits:
     def remaining(self) -> float | None:
         """Seconds left, not below 0; None without a time limit."""
         return None if self._deadline is None else max(0.0, self._deadline - CLOCK.now())
+
+    def longer(self, seconds: float) -> Limits:
+        """Limits of so many seconds more, which end with the grace of the whole run at the latest.
+
+        Nothing changes where there is no time limit.
+        """
+        left = self.remaining()
+        if left is None or self._latest is None:
+            return self
+        most = max(0.0, self._latest - CLOCK.now())
+        return Limits(min(left + seconds, most), self.node_limit, self.stop, self._latest)
+
+    @property
+    def overdue(self) -> bool:
+        """Whether the time of the whole run is over, and the grace after it."""
+        return self._latest is not None and CLOCK.now() >= self._latest
 
     def reached(self, nodes: int) -> Status | None:
         """The limit that has been reached after ``nodes`` nodes, or None."""
@@ -109,3 +144,11 @@ class Limits:
     def nodes_left(self, nodes: int, chunk: int) -> int:
         """How many nodes, at most ``chunk``, to search after ``nodes`` before the next look."""
         return chunk if self.node_limit is None else min(chunk, self.node_limit - nodes)
+
+
+def _arrived(
+    time_limit: float | None, node_limit: int | None, stop: StopFlag | None, latest: float | None
+) -> Limits:
+    """Limits that another process has sent, with the seconds until work is given up."""
+    at = None if latest is None else CLOCK.now() + latest
+    return Limits(time_limit, node_limit, stop, at)

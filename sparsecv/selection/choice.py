@@ -55,7 +55,8 @@ class Choice:
     size_given : bool
         Whether the user has named the size, so that the rule has chosen among its models alone.
     cut_short : bool
-        Whether Ctrl-C has ended the run before every pair was compared.
+        Whether Ctrl-C has ended the run before every pair was compared, or the time was up before
+        the rule that was asked for could choose.
     """
 
     rule: str
@@ -249,7 +250,8 @@ def chosen_again(study: Study, first: Evaluated, choice: Choice) -> tuple[Evalua
     Returns: The surface with the model of the pair proved, as far as the time allows; the choice.
     """
     if choice.cut_short:
-        return with_model_of(study, first, choice), least_asked(study, first.result)
+        choice = least_asked(study, first.result)
+        return with_model_of(study, first, choice), choice
     if RULES[study.rule].free:
         return chosen_from(study, first)
     if choice.is_pair:

@@ -74,6 +74,7 @@ class CellProofs(GammaArrays):
 
     lower, upper: Bounds on the fold's error h_j; 0 and ∞ until something is known.
     bound: Lower bound on the optimal objective of the problem of all rows; 0 for folds.
+    margin: How far rounding may have moved the error of the answer; NaN until it is asked for.
     exact: Whether the answer is proved optimal.
     searched: Whether a tree was searched for this problem, γ and τ alone.
     left_open: Whether the search of the problem's own rows, which gave its first answer, has proved
@@ -85,6 +86,7 @@ class CellProofs(GammaArrays):
     lower: Array
     upper: Array
     bound: Array
+    margin: Array
     exact: NDArray[np.bool_]
     searched: NDArray[np.bool_]
     left_open: NDArray[np.bool_]
@@ -94,6 +96,7 @@ class CellProofs(GammaArrays):
         nothing, no, upper = np.zeros(shape), np.zeros(shape, dtype=bool), np.full(shape, np.inf)
         upper[:, -1] = 0.0  # The problem of all rows holds nothing out.
         bounds = {"lower": nothing, "upper": upper, "bound": nothing}
+        bounds["margin"] = np.full(shape, np.nan)
         super().__init__(**bounds, exact=no, searched=no, left_open=no, imprecise=no)
 
 

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..design.fold_data import FoldData
+from ..solvers.core.error_margin import EXACT_SHARE, deleted_row_margins, path_margins
 from ..solvers.core.leaves import Leaves
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
@@ -191,7 +192,7 @@ class Ledger:
         for i in path.unfinished:
             if path.stopped(i) in (Status.PRECISION, Status.UNPROVED):
                 self.cells.imprecise[rows[i], where, j] |= ~path.proved[i]
-        self.answer.put(at, models, replaces)
+        self._answer(at, models, replaces)
         if j == self.k:
             bound = np.minimum(path.lower_bound, self.answer.objective[at])
             self.cells.bound[at] = np.maximum(self.cells.bound[at], bound)
@@ -303,6 +304,11 @@ class Ledger:
         if better.any():
             self.incumbent.put(at, (objective, error, number), better)
 
+    def _answer(self, at: Any, values: tuple[Any, ...], where: NDArray[np.bool_]) -> None:
+        """Replace some answers, whose margins are then unknown; arguments as of ``Models.put``."""
+        self.answer.put(at, values, where)
+        self.cells.margin[at] = np.where(where, np.nan, self.cells.margin[at])
+
     def mark_proved(self, g: Any, t: Any, folds: Any) -> None:
         """Mark incumbents as optimal, and set the intervals to the errors of the answers.
 
@@ -315,7 +321,7 @@ class Ledger:
         at = g, t, folds
         better = self.incumbent.objective[at] < self.answer.objective[at] * (1.0 - TIE)
         if np.any(better):
-            self.answer.put(at, self.incumbent.of(at), better)
+            self._answer(at, self.incumbent.of(at), better)
         self.cells.exact[at] = True
         self.cells.lower[at] = self.cells.upper[at] = self.answer.error[at]
 
@@ -455,18 +461,73 @@ class Ledger:
     def known(self, rows: Sequence[int] | NDArray[np.intp]) -> Known:
         """What is known of the CV errors at the γ of some rows.
 
-        Rounding may leave an estimate outside its bounds; the bounds then give way to it.
+        An error whose folds are all proved is exact where rounding may have moved it by at most a
+        millionth; elsewhere its bounds are widened by what rounding may have moved it by. Rounding
+        may leave an estimate outside its bounds; the bounds then give way to it.
         """
         at, k, total = list(rows), self.k, self.data.total
         error, std_error = mean_over_folds(self.answer.error[at, :, :k], self.data.fold_weight)
-        lower, upper = (
-            side[at, :, :k].sum(axis=2) / total for side in (self.cells.lower, self.cells.upper)
-        )
-        exact = np.asarray(self.cells.exact[at, :, :k].all(axis=2))
+        margin = self._margins(at).sum(axis=2) / total
+        sides = (self.cells.lower, self.cells.upper)
+        lower, upper = (side[at, :, :k].sum(axis=2) / total for side in sides)
+        proved = np.asarray(self.cells.exact[at, :, :k].all(axis=2))
+        exact = proved & (margin <= EXACT_SHARE * error + self.data.rounding)
+        lower, upper = np.where(proved, error, lower), np.where(proved, error, upper)
+        lower = np.where(exact, error, np.maximum(np.minimum(lower, error) - margin, 0.0))
+        upper = np.where(exact, error, np.maximum(upper, error) + margin)
         gammas, rounding = np.array(self.gammas)[at], self.data.rounding
-        lower = np.where(exact, error, np.minimum(lower, error))
-        upper = np.where(exact, error, np.maximum(upper, error))
-        return Known(gammas, self.taus, error, std_error, lower, upper, exact, rounding)
+        return Known(
+            gammas, self.taus, error, std_error, lower, upper, exact, rounding, settled=proved
+        )
+
+    def _margins(self, rows: list[int]) -> Array:
+        """How far rounding may have moved the errors of proved answers, shape (γ, τ, k); else 0.
+
+        A margin is computed where it is asked for first. That of a fold need not be smaller than
+        what the fold may have, so that the margins of a cell's folds are at most ``EXACT_SHARE`` of
+        the cell's error: half of that share of the fold's error, and half of it of the mean error.
+
+        rows: The numbers of the γ.
+        """
+        k, cells = self.k, self.cells
+        proved = cells.exact[rows, :, :k]
+        missing = proved & np.isnan(cells.margin[rows, :, :k])
+        if missing.any():
+            errors = self.answer.error[rows, :, :k]
+            enough = 0.5 * EXACT_SHARE * (errors + errors.mean(axis=2, keepdims=True))
+            enough = np.where(missing, enough + self.data.rounding * self.data.total / k, np.inf)
+            found = self._margins_by_deleting(rows, errors, missing)
+            for j in np.flatnonzero((~(found <= enough)).any(axis=(0, 1))).tolist():
+                wanted = np.flatnonzero((~(found[:, :, j] <= enough[:, :, j])).any(axis=1))
+                found[wanted, :, j] = self._margins_of_fold(
+                    [rows[i] for i in wanted], j, errors[wanted, :, j], enough[wanted, :, j]
+                )
+            margin = cells.margin[rows]
+            margin[:, :, :k] = np.where(missing, found, margin[:, :, :k])
+            cells.margin[rows] = margin
+        return np.where(proved, cells.margin[rows, :, :k], 0.0)
+
+    def _margins_by_deleting(
+        self, rows: list[int], errors: Array, missing: NDArray[np.bool_]
+    ) -> Array:
+        """Margins of leave-one-out folds, all from one fit of all rows; ∞ where it gives none.
+
+        rows, errors, missing: As in :meth:`_margins`.
+        """
+        deleted = self.data.deleted_rows if missing.any(axis=(0, 1)).sum() > 1 else None
+        if deleted is None:
+            return np.full(errors.shape, np.inf)
+        gamma = min(self.gammas[g] for g, some in zip(rows, missing, strict=True) if some.any())
+        order, full = deleted.row_of, self.data.full()
+        given = deleted.rows[order], deleted.targets[order], deleted.factor[order]
+        return deleted_row_margins(full, gamma, *given, errors)
+
+    def _margins_of_fold(self, rows: list[int], j: int, errors: Array, enough: Array) -> Array:
+        """Margins of fold j from the fold's own rows, shape (γ, τ); ``path_margins`` says more."""
+        chosen = [[self.support(g, t, j) for t in range(self.taus.size)] for g in rows]
+        supports = np.stack([stacked(some, self._max_columns) for some in chosen])
+        given = np.array(self.gammas)[rows], supports, *self.data.held_out(j)
+        return path_margins(self.data.training(j), *given, errors, enough)
 
     def sums(self, values: Array) -> Array:
         """An array of the ledger, such as ``cells.lower``, summed over the folds, shape (γ, τ)."""
@@ -496,13 +557,20 @@ class Ledger:
             "model_objective": self.answer.objective[at, :, k],
             "model_bound": self.cells.bound[at, :, k],
             "model_proved": self.cells.exact[at, :, k],
-            "status": [str(self._ended(g)) for g in at],
+            "status": [
+                str(self._ended(g, exact=bool((of_gamma | ~settled).all())))
+                for g, of_gamma, settled in zip(at, known.exact, known.settled, strict=True)
+            ],
             "history": [self.history[g] for g in at],
         }
 
-    def _ended(self, g: int) -> Status:
-        """How the work at the γ of row g has ended; optimal where everything there is proved."""
-        return Status.OPTIMAL if self.complete(g) else worst([self.status[g], Status.UNPROVED])
+    def _ended(self, g: int, exact: bool) -> Status:
+        """How the work at the γ of row g has ended; optimal where everything there is proved.
+
+        exact: Whether rounding leaves alone every CV error whose folds are all proved.
+        """
+        ended = [] if self.complete(g) else [self.status[g], Status.UNPROVED]
+        return worst([Status.OPTIMAL, *ended, *([] if exact else [Status.PRECISION])])
 
     def progress(self, g: int) -> Array:
         """What is proved of the problems at the γ of row g, as an array (4, τ, k + 1).
@@ -560,7 +628,7 @@ class Ledger:
         of_all_rows = (problems == self.k) & np.isfinite(new["objective"])
         better = of_all_rows & (new["objective"] <= self.answer.objective[at])
         taken = (new["exact"] | search_ended | better) & ~cells.exact[at]
-        self.answer.put(at, tuple(new[name] for name in MODEL), taken)
+        self._answer(at, tuple(new[name] for name in MODEL), taken)
         new["objective"] = np.where(taken, new["objective"], np.inf)
         self._improve(at, *(new[name] for name in MODEL))
         self.narrow(*at, new["lower"], new["upper"])

@@ -22,6 +22,8 @@ class Known(NamedTuple):
     error, std_error, lower, upper, shape (γ, τ): Estimates of h, their standard errors over folds,
         and bounds on h; where ``exact`` says so the estimate and both bounds agree.
     rounding: Errors that differ by no more than this number count as equal.
+    settled, shape (γ, τ): Whether all folds are proved. Such an error is not exact where rounding
+        may have moved it by more than a millionth, which no search can change.
     """
 
     gammas: Array
@@ -32,6 +34,7 @@ class Known(NamedTuple):
     upper: Array
     exact: NDArray[np.bool_]
     rounding: float
+    settled: NDArray[np.bool_]
 
     @classmethod
     def of(cls, result: CVResult) -> Known:
@@ -45,6 +48,7 @@ class Known(NamedTuple):
             upper=result.table("upper"),
             exact=result.table("exact").astype(bool),
             rounding=result.rounding,
+            settled=result.table("exact").astype(bool),
         )
 
     def can_be_below(self, error: float) -> NDArray[np.bool_]:

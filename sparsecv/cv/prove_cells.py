@@ -162,7 +162,7 @@ class CellProver(Prover):
         with_imprecise: Whether to include cells that no search can prove, however long it is.
         """
         known, rows = self.ledger.known(self.rows), self.rows
-        wanted = need(known).errors & ~known.exact
+        wanted = need(known).errors & ~known.settled
         if not with_imprecise:
             wanted &= ~self.imprecise[rows]
         order = np.argsort(known.error, axis=None, kind="stable")

@@ -1,0 +1,258 @@
+"""How far rounding may move the squared errors of ridge fits on rows that they were not fitted to.
+
+A fit by Householder's QR is the exact fit of columns X + E and a response y + e with |E_j| ≤ ε ℓ_j
+and |e| ≤ ε |y|, where ℓ_j is the length of column j with the ridge weight, and ε is ``Rows.off``.
+That settles the objective. The prediction at a row x that was not among the training rows may still
+be far off: where the training rows hardly tell two columns apart, noise of their difference has
+large coefficients, and x may see it. With A = [X; √(γ/2) I] = QR, coefficients β, and residuals
+r = [y; 0] − Aβ, the prediction moves by at most
+
+    ε [ |xᵀR⁻¹| (|y| + Σ ℓ_j|β_j|) / (1 − η) + Σ ℓ_j |xᵀ(RᵀR)⁻¹|_j |r| ]
+      + |xᵀR⁻¹| |r| η² (2 + η) / (1 − η)²,          η = ε Σ ℓ_j |row j of R⁻¹|.
+
+Proof: let F = E R⁻¹, so that |F| ≤ η, and A + E = (Q + F)R. In g = Rβ the fit moves by
+(Q + F)⁺(r + e − Fg), and Qᵀr = 0, so that (Q + F)⁺r = M⁻¹Fᵀr with M = (Q + F)ᵀ(Q + F), where
+|M − I| ≤ 2η + η² and |M⁻¹| ≤ 1/(1 − η)². xᵀR⁻¹Fᵀr = xᵀ(RᵀR)⁻¹Eᵀr gives the second term.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import scipy.linalg as sla
+from numpy.typing import NDArray
+
+from .problem import SparseRidgeProblem
+from .rows import DEPENDENT_SHARE
+from .subset_fit import Rank, independent_columns, inflation_factors
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+# A CV error is called exact only where its margin is at most this share of it. The share is far
+# below what a user reads of an error, and far above what rounding takes of one where columns are
+# not nearly dependent, some 1e-12. It is a choice.
+EXACT_SHARE = 1e-6
+# The formula above holds for η < 1. Beyond this number nothing is claimed. It is a choice.
+MOST_ETA = 0.5
+# Where 1 − h is smaller, h the leverage of a row in the fit on all rows, deleting the row from that
+# fit has no margin here, and the fold has to be looked at alone. It is a choice.
+LEAST_LEFT = 1e-6
+# The columns of all supports share a factor where they are at most so many, or twice as many as the
+# largest support has. It is a choice.
+MAX_SHARED = 45
+
+
+class Sensitivity(NamedTuple):
+    """What decides how far rounding moves the predictions of a fit at some rows x.
+
+    along: |xᵀR⁻¹| of every row, or its square summed over rows and rooted.
+    across: Σ ℓ_j |xᵀ(RᵀR)⁻¹|_j likewise, or an upper bound: ``along`` times ``spread``.
+    spread: Σ ℓ_j |row j of R⁻¹|; ∞ where the columns are dependent.
+    off: ε.
+    """
+
+    along: Array
+    across: Array
+    spread: Array | float
+    off: float
+
+    def moved(self, reach: Array | float, residual: Array | float) -> Array:
+        """How far predictions may move; ∞ where nothing is known.
+
+        reach: |y| + Σ ℓ_j|β_j|.
+        residual: |r|, the root of the objective.
+        """
+        eta = np.minimum(self.off * np.asarray(self.spread), MOST_ETA)
+        # The sum xᵀβ is rounded as well, by at most ε Σ |x_jβ_j| ≤ ε |xᵀR⁻¹| Σ ℓ_j|β_j|, which
+        # doubles the first term.
+        first = 2.0 * self.along * reach / (1.0 - eta) + self.across * residual
+        second = self.along * residual * eta**2 * (2.0 + eta) / (1.0 - eta) ** 2
+        with np.errstate(invalid="ignore"):  # A row of zeros does not move.
+            return np.where(eta < MOST_ETA, self.off * first + second, np.inf)
+
+
+def moved_errors(errors: Array, moved: Array) -> Array:
+    """By how much sums of squared errors move if their residuals move by a vector of some length.
+
+    errors: Σ e².
+    moved: The length of the vector, at least.
+    """
+    with np.errstate(invalid="ignore", over="ignore"):
+        found = 2.0 * np.sqrt(errors) * moved + moved * moved
+    return np.where(np.isnan(found), np.inf, found)
+
+
+def path_margins(
+    problem: SparseRidgeProblem,
+    gammas: Array,
+    supports: NDArray[np.int64],
+    rows: Array,
+    targets: Array,
+    errors: Array,
+    enough: Array,
+) -> Array:
+    """How far rounding may have moved the squared errors of fits on given supports, shape (γ, τ).
+
+    One factor of all columns that the supports have bounds the margins of all of them at once:
+    |xᵀR⁻¹| and η grow with the columns and fall with γ, Σ ℓ_j|β_j| ≤ η |y| / ε, and the objective
+    is at most |y|². A support for which that is too much is looked at alone.
+
+    problem: The training problem; its γ and τ do not count.
+    supports, shape (γ, τ, most): Columns, ended by −1.
+    rows, targets, shape (r, p) and (r,): What the fits predict.
+    errors, shape (γ, τ): The sums of squared errors as they were computed.
+    enough, shape (γ, τ): Margins up to these need not be any smaller; ∞ where none is wanted.
+    """
+    used = np.unique(supports[supports >= 0]).astype(np.intp)
+    found = np.full(errors.shape, np.inf)
+    if (
+        used.size > 0
+        and not problem.constraints.bounded
+        and used.size <= max(2 * supports.shape[2], MAX_SHARED)
+    ):
+        at = sensitivity(problem, used, float(gammas.min()), rows)
+        length = math.sqrt(problem.yy)
+        joint = at._replace(along=_norm(at.along), across=_norm(at.along) * at.spread)
+        moved = joint.moved(length * (1.0 + np.asarray(at.spread)), length)
+        found = moved_errors(errors, moved + at.off * _norm(targets))
+    for g, t in np.argwhere(~(found <= enough)).tolist():
+        at_gamma, row = problem.replace(gamma=float(gammas[g])), supports[g, t]
+        support = row[row >= 0].astype(np.intp)
+        found[g, t] = support_margin(at_gamma, support, rows, targets, float(errors[g, t]))
+    return found
+
+
+def support_margin(
+    problem: SparseRidgeProblem, support: Index, rows: Array, targets: Array, error: float
+) -> float:
+    """How far rounding may have moved the squared error of the fit on one support; ∞ if unknown.
+
+    The error is compared with that of a fit from the problem's own rows, as it may come from
+    updates of other fits.
+
+    problem: The training problem at its γ.
+    rows, targets, shape (r, p) and (r,): What the fit predicts.
+    error: Σ (target − prediction)² as it was computed.
+    """
+    fit, columns = problem.fit(support), rows[:, support]
+    own = float(np.sum((targets - columns @ fit.coef) ** 2))
+    gamma, off = problem.given_gamma, problem.data.off
+    R = problem.factor(support, gamma)
+    T = R[:-1, :-1]
+    lengths = np.linalg.norm(T, axis=0)
+    reach = math.sqrt(problem.yy) + float(lengths @ np.abs(fit.coef))
+    residual = math.sqrt(max(fit.objective, 0.0))
+    share = problem.data.dependent_share if gamma == 0.0 else DEPENDENT_SHARE
+    if support.size == 0:
+        moved = np.zeros(len(rows))
+    elif not independent_columns(inflation_factors(T), support.size * share):
+        # With a ridge the fit has lost its digits. Without, it is the one of least norm.
+        if gamma > 0.0 or problem.constraints.bounded:
+            return math.inf
+        moved = _moved_least_norm(R, fit.coef, columns, share, off, reach, residual)
+    else:
+        at = sensitivity(problem, support, gamma, rows, R)
+        if problem.constraints.bounded:
+            # A fit within bounds moves by at most |R⁻ᵀ| times what its slope moves, for which
+            # Σ ℓ_j |row j of R⁻¹| stands, and by what its objective may exceed the least one by.
+            at = at._replace(across=at.along * at.spread)
+        moved = at.moved(reach, residual) + at.along * math.sqrt(fit.lacking)
+    moved_by = _norm(moved) + off * _norm(targets)
+    return float(moved_errors(np.array(own), np.array(moved_by))) + abs(own - error)
+
+
+def sensitivity(
+    problem: SparseRidgeProblem, columns: Index, gamma: float, rows: Array, R: Array | None = None
+) -> Sensitivity:
+    """The :class:`Sensitivity` of the fit on some columns at a γ, at rows of shape (r, p).
+
+    R: ``problem.factor(columns, gamma)``, if it is known.
+    """
+    T = (problem.factor(columns, gamma) if R is None else R)[:-1, :-1]
+    spread = float(np.sqrt(inflation_factors(T)).sum())
+    nothing = np.full(len(rows), np.inf)
+    if not math.isfinite(spread):
+        return Sensitivity(nothing, nothing, math.inf, problem.data.off)
+    V, _ = sla.lapack.dtrtrs(T, rows[:, columns].T, trans=1)
+    W, _ = sla.lapack.dtrtrs(T, V)
+    along = np.sqrt(np.einsum("ij,ij->j", V, V))
+    across = np.linalg.norm(T, axis=0) @ np.abs(W)
+    return Sensitivity(along, across, spread, problem.data.off)
+
+
+def deleted_row_margins(
+    problem: SparseRidgeProblem,
+    gamma: float,
+    rows: Array,
+    targets: Array,
+    factor: Array,
+    errors: Array,
+) -> Array:
+    """Margins of the squared errors of rows that are each deleted from the problem of all rows.
+
+    With h the leverage of the row in the fit of all rows on all columns, the fit without the row
+    has |xᵀR⁻¹|² = l = h/(1 − h), and columns whose inflation grows by at most 1/(1 − h); both are
+    no larger for fewer columns and a larger γ. The fit of all rows is the exact one of a table in
+    which the row, too, is moved, while the row that is deleted is not. That moves the prediction by
+    l ε (|y| + Σ ℓ_j|β_j|), and by ε Σ ℓ_j|xᵀ(RᵀR)⁻¹|_j times the deleted residual, besides.
+
+    problem: The problem with all rows.
+    gamma: The least γ of the fits.
+    rows, targets, factor, shape (n, p), (n,) and (n,): As of ``DeletedRows``.
+    errors, shape (..., n): Squared errors, which are (factor · deleted residual)².
+    Returns: Margins of the same shape; ∞ where a fold has to be looked at alone.
+    """
+    at = sensitivity(problem, np.arange(problem.p), gamma, rows)
+    left = 1.0 - np.minimum(at.along**2, 1.0)
+    fine = left > max(LEAST_LEFT, 10.0 * at.off * float(at.spread))  # ε · spread may be off h.
+    left = np.where(fine, left, 1.0)
+    root = at.along / np.sqrt(left)
+    spread, length = at.spread / np.sqrt(left), math.sqrt(problem.yy)
+    without = Sensitivity(root + root**2, root * spread, spread + root**2, at.off)
+    residual = np.sqrt(errors.max(axis=tuple(range(errors.ndim - 1)))) / factor + length
+    moved = factor * (without.moved(length * (1.0 + spread), residual) + at.off * np.abs(targets))
+    return moved_errors(errors, np.where(fine, moved, np.inf))
+
+
+def _moved_least_norm(
+    R: Array,
+    coef: Array,
+    columns: Array,
+    share: float,
+    off: float,
+    reach: float,
+    residual: float,
+) -> Array:
+    """How far predictions of the fit of least norm move, if dependent columns stay dependent.
+
+    The columns that depend on each other up to rounding count as dependent: the claim is one about
+    data within ε of those given. With P the projection on the null space and A⁺ the inverse, β
+    moves by A⁺(e − Eβ) + (AᵀA)⁺Eᵀr + P Eᵀ(A⁺)ᵀβ to first order (Wedin 1973), where Eᵀ(A⁺)ᵀβ is at
+    most ε ℓ_j |(A⁺)ᵀβ| in entry j. Twice that is taken where the least singular value that does not
+    count as 0 is 1,000 times what rounding moves; else nothing is claimed.
+
+    R, shape (s + 1, s + 1): The factor of the columns and of y.
+    columns, shape (r, s): The rows that are predicted.
+    """
+    T = R[:-1, :-1]
+    rank = Rank.of(T, share)
+    if rank.values.size == 0:
+        return np.zeros(len(columns))
+    if rank.values[-1] < 1e3 * off * rank.values[0] * len(coef):
+        return np.full(len(columns), np.inf)
+    # With X = left σ right D, and D rightᵀ = Q S by QR, the inverse of X is Q S⁻ᵀ σ⁻¹ leftᵀ.
+    Q, S = np.linalg.qr(rank.lengths[:, None] * rank.right.T)
+    inverse = Q @ sla.solve_triangular(S, (rank.left / rank.values).T, trans="T")
+    lengths, along = np.linalg.norm(T, axis=0), columns @ inverse
+    across = np.abs(along @ inverse.T) @ lengths
+    null = np.abs(columns - (columns @ Q) @ Q.T)
+    turned = float(np.linalg.norm(inverse.T @ coef))
+    lost = np.linalg.norm(along, axis=1) * 2.0 * reach + across * residual
+    return np.asarray(2.0 * off * (lost + null @ lengths * turned))
+
+
+def _norm(values: Array) -> Array:
+    """The length of a vector."""
+    return np.asarray(np.sqrt(np.sum(np.square(values))))

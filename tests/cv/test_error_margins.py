@@ -1,0 +1,139 @@
+"""A CV error is exact only where rounding leaves it alone: rational numbers judge it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from support.folds import about_mean
+from support.fresh import draws
+from support.heldout_attacks import HELD_OUT, Table, exact_errors, wrong_claims
+
+from sparsecv import SparseRidgeCV
+from sparsecv.cv.engine import cross_validate
+from sparsecv.cv.results import CVResult
+from sparsecv.cv.settings import Settings
+from sparsecv.design.fold_data import RowFolds
+from sparsecv.design.folds import make_folds
+from sparsecv.design.row_table import RowTable
+from sparsecv.solvers import SparseRidgeProblem, Status
+from sparsecv.solvers.core.error_margin import support_margin
+
+Array = NDArray[np.float64]
+
+
+def money_and_total(seed: int = 3, n: int = 20, off: float = 900.0) -> tuple[Array, Array]:
+    """Whole dollars near 1e5; the third column is the sum of the others in all rows but one."""
+    rng = np.random.default_rng(seed)
+    parts = np.round(rng.lognormal(0.0, 0.5, size=(n, 2)) * 1e5)
+    total = parts.sum(axis=1)
+    total[7] += off
+    y = np.round(parts @ np.array([0.2, 0.1]) + rng.standard_normal(n) * 1e3)
+    return np.column_stack([parts, total]), y
+
+
+def surface(X: Array, y: Array, gammas: list[float], cv: object = "loo") -> CVResult:
+    data = RowFolds(RowTable(X, y, True), make_folds(cv, y.size, seed=0))
+    return cross_validate(data, gammas, np.arange(1, X.shape[1] + 1), Settings(prove="all"))
+
+
+@pytest.mark.parametrize("cv", ["loo", 4])
+@pytest.mark.parametrize("gamma", [1e-10, 1e-7])
+def test_money_beside_its_total(cv: object, gamma: float) -> None:
+    """The fold without row 7 is proved, and its coefficients are noise, which row 7 sees."""
+    X, y = money_and_total()
+    found, folds = surface(X, y, [gamma], cv), make_folds(cv, y.size, seed=0)
+    truth = exact_errors(Table(X, y, None, True), folds, [gamma], np.arange(1, 4))
+    assert not list(wrong_claims(found, truth))
+    assert found.table("exact")[0].tolist() == [True, True, False]
+    assert found.status is Status.PRECISION
+    lower, upper = found.table("lower")[0, 2], found.table("upper")[0, 2]
+    assert lower <= truth.low[0, 2] <= truth.high[0, 2] <= upper
+
+
+def test_the_margin_of_one_support_holds_what_rounding_does() -> None:
+    """At every γ the margin is at least the distance of the error from the rational one."""
+    for seed in range(4):
+        X, y = money_and_total(seed)
+        rows = np.column_stack([X, y])
+        train = np.arange(y.size) != 7
+        held = about_mean(rows[[7]], rows[train], True)
+        inside = about_mean(rows[train], rows[train], True)
+        A, H = (np.array(part, dtype=np.float64) for part in (inside, held))
+        for gamma in (1e-10, 1e-6, 1e-2, 1e2, 1e6):
+            problem = SparseRidgeProblem(A[:, :-1], A[:, -1], gamma=gamma, tau=3)
+            support = np.arange(3)
+            coef = problem.fit(support).coef
+            error = float(np.sum((H[:, -1] - H[:, :-1] @ coef) ** 2))
+            margin = support_margin(problem, support, H[:, :-1], H[:, -1], error)
+            folds = make_folds([(np.flatnonzero(train), np.array([7]))], y.size)
+            truth = exact_errors(Table(X, y, None, True), folds, [gamma], np.array([3])).low[0, 0]
+            assert abs(error - truth) <= margin, (seed, gamma)
+            if gamma >= 1e2:
+                assert margin <= 1e-6 * error, (seed, gamma)
+
+
+def test_a_choice_is_certified_only_by_errors_that_are_exact() -> None:
+    X, y = money_and_total()
+    model = SparseRidgeCV(cv="loo", rule="minimum", standardize=False, gammas=[1e-10], taus=[3])
+    with pytest.warns(UserWarning, match="prove"):
+        model.fit(X, y)
+    assert not model.certified_
+    low, high = model.cv_error_bounds_
+    folds = make_folds("loo", y.size)
+    truth = exact_errors(Table(X, y, None, True), folds, [1e-10], np.array([3]))
+    assert low <= truth.low[0, 0] <= high
+
+
+def test_at_gamma_zero_dependent_columns_stay_exact_where_held_out_rows_depend_too() -> None:
+    X, y = money_and_total(off=0.0)
+    found = surface(X, y, [0.0])
+    truth = exact_errors(Table(X, y, None, True), make_folds("loo", y.size), [0.0], np.arange(1, 4))
+    assert found.table("exact").all()
+    assert found.table("cv_error")[0] == pytest.approx(truth.low[0], rel=1e-8)
+
+
+@pytest.mark.parametrize("factor", [1e-8, 1e-3, 2.0**-20, 2.0**30, 1e3, 1e8])
+def test_units_of_y_change_no_statement(factor: float) -> None:
+    """Errors have the square of the unit of y; what is exact does not depend on it."""
+    X, y = money_and_total()
+    rng = np.random.default_rng(0)
+    X = np.column_stack([X, rng.standard_normal(y.size)])
+    for cv in ("loo", 5):
+        gammas = [1e-10, 1e-2, 1e4]
+        one, other = surface(X, y, gammas, cv), surface(X, factor * y, gammas, cv)
+        assert np.array_equal(one.table("exact"), other.table("exact"))
+        assert one.best().certified == other.best().certified
+        exact = one.table("exact").astype(bool)
+        assert not exact.all()
+        errors = other.table("cv_error")[exact] / factor**2
+        assert errors == pytest.approx(one.table("cv_error")[exact], rel=1e-6)
+
+
+@pytest.mark.parametrize("factor", [2.0**-20, 2.0**10, 1e-4, 1e6])
+def test_units_of_columns_and_weights_change_no_statement(factor: float) -> None:
+    """X times c is γ over c², and weights times c are γ times 1/c."""
+    X, y = money_and_total()
+    folds, taus = make_folds(5, y.size, seed=0), np.arange(1, 4)
+    weights = np.random.default_rng(1).choice([1.0, 2.0, 3.0], size=y.size)
+
+    def result(c: float, w: float, gammas: list[float]) -> CVResult:
+        data = RowFolds(RowTable(c * X, y, True, weights=w * weights), folds)
+        return cross_validate(data, gammas, taus, Settings(prove="all"))
+
+    gammas = [1e-9, 1e-1, 1e6]
+    one = result(1.0, 1.0, gammas)
+    scaled = result(factor, 1.0, [g * factor**2 for g in gammas])
+    heavier = result(1.0, factor, [g * factor for g in gammas])
+    exact = one.table("exact").astype(bool)
+    assert not exact.all()
+    for other in (scaled, heavier):
+        assert np.array_equal(exact, other.table("exact"))
+        assert other.best().certified == one.best().certified
+        errors = other.table("cv_error")[exact]
+        assert errors == pytest.approx(one.table("cv_error")[exact], rel=1e-6)
+
+
+def test_held_out_errors_on_fresh_tables() -> None:
+    for note, rng in draws(12, 67):
+        assert not list(HELD_OUT["held-out errors"](rng, 0)), note

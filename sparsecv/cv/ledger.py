@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..design.fold_data import FoldData
-from ..solvers.core.error_margin import EXACT_SHARE, deleted_row_margins, path_margins
+from ..solvers.core.error_margin import EXACT_SHARE
 from ..solvers.core.leaves import Leaves
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
@@ -36,6 +36,7 @@ from ..solvers.ridge_fits import SupportPath, known_path
 from ..solvers.supports.rounding import stacked
 from .arrays import MODEL, CellProofs, Models, SearchWork, Supports
 from .bounds import bounds_along_gamma, objective_gap_bound, squared_error_bounds
+from .margins import Margins
 from .needs import Known
 from .results import TIE, mean_over_folds
 
@@ -65,6 +66,7 @@ class Ledger:
     work: What the searches at every γ have taken.
     supports: Every distinct support, in the order of its first use; models name them by number.
     listed: By problem what the trees of its proofs have listed, for its proofs at other γ.
+    margins: Says how far rounding may have moved the errors of answers.
     """
 
     def __init__(
@@ -79,6 +81,7 @@ class Ledger:
         self.answer, self.incumbent = Models(shape), Models(shape)
         self.cells, self.work, self.supports = CellProofs(shape), SearchWork(taus.size), Supports()
         self.listed: dict[int, Listed] = {}
+        self.margins = Margins(data)
         self.add(gammas)
 
     @property
@@ -483,51 +486,23 @@ class Ledger:
     def _margins(self, rows: list[int]) -> Array:
         """How far rounding may have moved the errors of proved answers, shape (γ, τ, k); else 0.
 
-        A margin is computed where it is asked for first. That of a fold need not be smaller than
-        what the fold may have, so that the margins of a cell's folds are at most ``EXACT_SHARE`` of
-        the cell's error: half of that share of the fold's error, and half of it of the mean error.
+        A margin is computed where it is asked for first.
 
         rows: The numbers of the γ.
         """
         k, cells = self.k, self.cells
-        proved = cells.exact[rows, :, :k]
-        missing = proved & np.isnan(cells.margin[rows, :, :k])
+        proved, margin = cells.exact[rows, :, :k], cells.margin[rows, :, :k]
+        missing = proved & np.isnan(margin)
         if missing.any():
-            errors = self.answer.error[rows, :, :k]
-            enough = 0.5 * EXACT_SHARE * (errors + errors.mean(axis=2, keepdims=True))
-            enough = np.where(missing, enough + self.data.rounding * self.data.total / k, np.inf)
-            found = self._margins_by_deleting(rows, errors, missing)
-            for j in np.flatnonzero((~(found <= enough)).any(axis=(0, 1))).tolist():
-                wanted = np.flatnonzero((~(found[:, :, j] <= enough[:, :, j])).any(axis=1))
-                found[wanted, :, j] = self._margins_of_fold(
-                    [rows[i] for i in wanted], j, errors[wanted, :, j], enough[wanted, :, j]
-                )
-            margin = cells.margin[rows]
-            margin[:, :, :k] = np.where(missing, found, margin[:, :, :k])
-            cells.margin[rows] = margin
-        return np.where(proved, cells.margin[rows, :, :k], 0.0)
 
-    def _margins_by_deleting(
-        self, rows: list[int], errors: Array, missing: NDArray[np.bool_]
-    ) -> Array:
-        """Margins of leave-one-out folds, all from one fit of all rows; ∞ where it gives none.
+            def supports(g: int, j: int) -> NDArray[np.int64]:
+                some = [self.support(rows[g], t, j) for t in range(self.taus.size)]
+                return stacked(some, self._max_columns)
 
-        rows, errors, missing: As in :meth:`_margins`.
-        """
-        deleted = self.data.deleted_rows if missing.any(axis=(0, 1)).sum() > 1 else None
-        if deleted is None:
-            return np.full(errors.shape, np.inf)
-        gamma = min(self.gammas[g] for g, some in zip(rows, missing, strict=True) if some.any())
-        order, full = deleted.row_of, self.data.full()
-        given = deleted.rows[order], deleted.targets[order], deleted.factor[order]
-        return deleted_row_margins(full, gamma, *given, errors)
-
-    def _margins_of_fold(self, rows: list[int], j: int, errors: Array, enough: Array) -> Array:
-        """Margins of fold j from the fold's own rows, shape (γ, τ); ``path_margins`` says more."""
-        chosen = [[self.support(g, t, j) for t in range(self.taus.size)] for g in rows]
-        supports = np.stack([stacked(some, self._max_columns) for some in chosen])
-        given = np.array(self.gammas)[rows], supports, *self.data.held_out(j)
-        return path_margins(self.data.training(j), *given, errors, enough)
+            gammas, errors = np.array(self.gammas)[rows], self.answer.error[rows, :, :k]
+            margin[missing] = self.margins.of(gammas, errors, missing, supports)[missing]
+            cells.margin[rows, :, :k] = margin
+        return np.where(proved, margin, 0.0)
 
     def sums(self, values: Array) -> Array:
         """An array of the ledger, such as ``cells.lower``, summed over the folds, shape (γ, τ)."""

@@ -84,6 +84,28 @@ def moved_errors(errors: Array, moved: Array) -> Array:
     return np.where(np.isnan(found), np.inf, found)
 
 
+def moved_by_any(
+    problem: SparseRidgeProblem, columns: Index, gamma: float, rows: Array, targets: Array
+) -> float:
+    """How far the residuals of any fit on some of these columns may move, in length over the rows.
+
+    One factor of all columns bounds the fits on all subsets of them at this γ and all larger ones:
+    |xᵀR⁻¹| and η grow with the columns and fall with γ, Σ ℓ_j|β_j| ≤ |y| η/ε, and the objective is
+    at most |y|². The result is ∞ where coefficients have bounds.
+
+    rows, targets, shape (r, p) and (r,): What the fits predict.
+    """
+    if columns.size == 0 or problem.constraints.bounded:
+        return math.inf
+    inverse, spread = _inverse(problem.factor(columns, gamma)[:-1, :-1])
+    if not math.isfinite(spread):
+        return math.inf
+    along = _norm(rows[:, columns] @ inverse)
+    length, off = math.sqrt(problem.yy), problem.data.off
+    at = Sensitivity(along, along * spread, spread, off)
+    return float(at.moved(length * (1.0 + spread), length) + off * _norm(targets))
+
+
 def path_margins(
     problem: SparseRidgeProblem,
     gammas: Array,
@@ -92,31 +114,25 @@ def path_margins(
     targets: Array,
     errors: Array,
     enough: Array,
+    moved: float | None = None,
 ) -> Array:
     """How far rounding may have moved the squared errors of fits on given supports, shape (γ, τ).
 
-    One factor of all columns that the supports have bounds the margins of all of them at once:
-    |xᵀR⁻¹| and η grow with the columns and fall with γ, Σ ℓ_j|β_j| ≤ η |y| / ε, and the objective
-    is at most |y|². A support for which that is too much is looked at alone.
+    What :func:`moved_by_any` says bounds the margins of all supports at once. A support for which
+    that is too much is looked at alone.
 
     problem: The training problem; its γ and τ do not count.
     supports, shape (γ, τ, most): Columns, ended by −1.
     rows, targets, shape (r, p) and (r,): What the fits predict.
     errors, shape (γ, τ): The sums of squared errors as they were computed.
     enough, shape (γ, τ): Margins up to these need not be any smaller; ∞ where none is wanted.
+    moved: What :func:`moved_by_any` says of these supports and γ; by default it is asked here.
     """
-    used = np.unique(supports[supports >= 0]).astype(np.intp)
-    found = np.full(errors.shape, np.inf)
-    if (
-        used.size > 0
-        and not problem.constraints.bounded
-        and used.size <= max(2 * supports.shape[2], MAX_SHARED)
-    ):
-        at = sensitivity(problem, used, float(gammas.min()), rows)
-        length = math.sqrt(problem.yy)
-        joint = at._replace(along=_norm(at.along), across=_norm(at.along) * at.spread)
-        moved = joint.moved(length * (1.0 + np.asarray(at.spread)), length)
-        found = moved_errors(errors, moved + at.off * _norm(targets))
+    if moved is None:
+        used, moved = np.unique(supports[supports >= 0]).astype(np.intp), math.inf
+        if used.size <= max(2 * supports.shape[2], MAX_SHARED):
+            moved = moved_by_any(problem, used, float(gammas.min()), rows, targets)
+    found = moved_errors(errors, np.array(moved))
     for g, t in np.argwhere(~(found <= enough)).tolist():
         at_gamma, row = problem.replace(gamma=float(gammas[g])), supports[g, t]
         support = row[row >= 0].astype(np.intp)
@@ -171,15 +187,27 @@ def sensitivity(
     R: ``problem.factor(columns, gamma)``, if it is known.
     """
     T = (problem.factor(columns, gamma) if R is None else R)[:-1, :-1]
-    spread = float(np.sqrt(inflation_factors(T)).sum())
-    nothing = np.full(len(rows), np.inf)
+    inverse, spread = _inverse(T)
     if not math.isfinite(spread):
+        nothing = np.full(len(rows), np.inf)
         return Sensitivity(nothing, nothing, math.inf, problem.data.off)
-    V, _ = sla.lapack.dtrtrs(T, rows[:, columns].T, trans=1)
-    W, _ = sla.lapack.dtrtrs(T, V)
-    along = np.sqrt(np.einsum("ij,ij->j", V, V))
-    across = np.linalg.norm(T, axis=0) @ np.abs(W)
+    V = rows[:, columns] @ inverse
+    along = np.sqrt(np.einsum("ij,ij->i", V, V))
+    across = np.abs(V @ inverse.T) @ np.linalg.norm(T, axis=0)
     return Sensitivity(along, across, spread, problem.data.off)
+
+
+def _inverse(T: Array) -> tuple[Array, float]:
+    """The inverse of an upper triangle R, and Σ ℓ_j |row j of R⁻¹|, which is ∞ where R is singular.
+
+    ℓ_j is the length of column j of R.
+    """
+    if T.size == 0:
+        return T, 0.0
+    inverse, failed = sla.lapack.dtrtri(T)
+    squares = np.einsum("ij,ij->i", inverse, inverse) * np.einsum("ij,ij->j", T, T)
+    spread = float(np.sqrt(squares).sum())
+    return inverse, math.inf if failed or not math.isfinite(spread) else spread
 
 
 def deleted_row_margins(

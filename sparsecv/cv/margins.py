@@ -1,0 +1,107 @@
+"""How far rounding may have moved the errors of folds, from the rows of the folds.
+
+Errors are sums of squared errors over the rows that a fold holds out. ``error_margin`` says what
+rounding may do to the fit of one support, and why.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..design.fold_data import FoldData
+from ..solvers.core.error_margin import (
+    EXACT_SHARE,
+    MAX_SHARED,
+    deleted_row_margins,
+    moved_by_any,
+    moved_errors,
+    path_margins,
+)
+from ..solvers.core.threads import one_blas_thread
+
+Array = NDArray[np.float64]
+
+
+class Margins:
+    """The margins of the errors of folds.
+
+    data: The folds.
+    """
+
+    def __init__(self, data: FoldData) -> None:
+        self._data = data
+        # By fold a γ, and how far rounding may move the residuals of the fit of any support at this
+        # γ or a larger one.
+        self._moved: dict[int, tuple[float, float]] = {}
+
+    def of(
+        self,
+        gammas: Array,
+        errors: Array,
+        wanted: NDArray[np.bool_],
+        supports: Callable[[int, int], NDArray[np.int64]],
+    ) -> Array:
+        """How far rounding may have moved some errors, shape (γ, τ, k).
+
+        That of a fold is made no smaller than the fold may have, so that the margins of all folds
+        of a pair (γ, τ) are at most ``EXACT_SHARE`` of the error of all folds: half of that share
+        of the fold's own error, and half of it of the mean error, and what rounding may leave of a
+        perfect fit.
+
+        gammas, shape (γ,): The γ of the errors.
+        errors, shape (γ, τ, k): Sums of squared errors, as they were computed.
+        wanted, shape (γ, τ, k): The errors whose margins are wanted.
+        supports: Takes the position of a γ and the number of a fold; returns the fold's supports,
+            shape (τ, most), ended by −1.
+        """
+        k = errors.shape[2]
+        enough = 0.5 * EXACT_SHARE * (errors + errors.mean(axis=2, keepdims=True))
+        enough += self._data.rounding * self._data.total / k
+        enough[~wanted] = np.inf
+        with one_blas_thread():
+            found = self._by_deleting(gammas, errors, wanted)
+            for j in np.flatnonzero((~(found <= enough)).any(axis=(0, 1))).tolist():
+                some = np.flatnonzero((~(found[:, :, j] <= enough[:, :, j])).any(axis=1)).tolist()
+                found[some, :, j] = self._of_fold(
+                    j, gammas[some], errors[some, :, j], enough[some, :, j], supports, some
+                )
+        return found
+
+    def _by_deleting(self, gammas: Array, errors: Array, wanted: NDArray[np.bool_]) -> Array:
+        """Margins of leave-one-out folds, all from one fit of all rows; ∞ where it gives none."""
+        deleted = self._data.deleted_rows if wanted.any(axis=(0, 1)).sum() > 1 else None
+        if deleted is None:
+            return np.full(errors.shape, np.inf)
+        gamma, order = float(gammas[wanted.any(axis=(1, 2))].min()), deleted.row_of
+        given = deleted.rows[order], deleted.targets[order], deleted.factor[order]
+        return deleted_row_margins(self._data.full(), gamma, *given, errors)
+
+    def _of_fold(
+        self,
+        j: int,
+        gammas: Array,
+        errors: Array,
+        enough: Array,
+        supports: Callable[[int, int], NDArray[np.int64]],
+        places: list[int],
+    ) -> Array:
+        """Margins of fold j from the fold's own rows, shape (γ, τ).
+
+        places: The positions of these γ, which ``supports`` takes.
+        """
+        problem, held_out, moved = self._data.training(j), self._data.held_out(j), None
+        if problem.p <= MAX_SHARED:
+            gamma, moved = self._moved.get(j, (math.inf, math.inf))
+            if gammas.min() < gamma:
+                gamma, every = float(gammas.min()), np.arange(problem.p)
+                moved = moved_by_any(problem, every, gamma, *held_out)
+                self._moved[j] = gamma, moved
+            found = moved_errors(errors, np.array(moved))
+            if (found <= enough).all():
+                return found
+        chosen = np.stack([supports(g, j) for g in places])
+        return path_margins(problem, gammas, chosen, *held_out, errors, enough, moved)

@@ -32,11 +32,23 @@ from sparsecv.solvers import (
 from sparsecv.solvers import api as backends
 from sparsecv.solvers.api import checked_backend
 from sparsecv.solvers.branching.enumeration import enumerated
+from sparsecv.solvers.branching.size_sweep import SizeSearch
 from sparsecv.solvers.core.limits import Limits, StopFlag
 from sparsecv.solvers.core.result import Answer, Work, relative_gap
 from sparsecv.solvers.core.rows import MAX_COLUMNS
 
 FEW, MANY = pure_noise(0, 60, 45, 1e-2), pure_noise(0, 90, 60, 1e-3)  # hopeless to finish
+
+
+def test_searches_that_follow_one_another_share_a_limit_of_nodes() -> None:
+    """A tree of all sizes leaves sizes to searches of single sizes, which get what is left."""
+    random = np.random.default_rng(60)
+    X = random.standard_normal((50, 60))
+    y = X[:, :8].sum(axis=1) + 4.0 * random.standard_normal(50)
+    problem = SparseRidgeProblem(X, y, gamma=0.1, tau=8)
+    search = SizeSearch(problem, np.arange(3, 9)).run(Limits(node_limit=24_000))
+    assert 0 < search.nodes_alone < search.n_nodes
+    assert search.n_nodes <= 24_000
 
 
 def one_size(limits: Limits) -> Any:

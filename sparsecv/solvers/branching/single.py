@@ -163,7 +163,8 @@ class SizeAlone:
         return self.answer
 
     def _by(self, way: Way, limits: Limits) -> Answer:
-        """Search in one way."""
+        """Search in one way, which counts its nodes from 0."""
+        limits = limits.after(self.nodes_before)
         if way.search != BRANCH:
             return self._on_triangle(way.search, way.within(limits))
         if way.seconds is not None:

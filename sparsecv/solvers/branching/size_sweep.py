@@ -134,11 +134,11 @@ class SizeSearch:
             if way.search == LEAPS and way.nodes is not None and had >= way.nodes:
                 continue  # The tree was begun elsewhere, and has had the nodes of this turn.
             if way.search == LEAPS and not ended:
-                ended = self.by_tree(way, way.within(limits))
+                ended = self.by_tree(way, way.within(limits.after(self.nodes_alone)))
             elif way.search == ALONE and not ended:
                 self.alone(way, limits)
             elif way.search == EVERY:
-                self.every(way, limits)
+                self.every(way, limits.after(self.n_nodes))
             reached = limits.reached(self.n_nodes)
             if reached is not None:
                 for i in self.open:
@@ -220,6 +220,7 @@ class SizeSearch:
         if known.objective < search.answer.objective:
             search.offer(known.support)
         before, supports = search.answer.n_nodes, np.inf
+        limits = limits.after(self.n_nodes - before)  # The search counts its own nodes.
         if more_nodes is not None:
             supports = float(SUPPORTS_PER_NODE * (before + more_nodes))
             limits = limits.within(nodes=before + more_nodes)

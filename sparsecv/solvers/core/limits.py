@@ -92,12 +92,18 @@ class Limits:
 
         seconds: The part has at most so much of the time that remains.
         nodes: The part has at most so many nodes. Nodes that were searched before are not taken off
-            the node limit: the caller counts the nodes of the part from 0.
+            the node limit: :meth:`after` does that where the part counts its nodes from 0.
         """
         times = [limit for limit in (self.remaining(), seconds) if limit is not None]
         counts = [limit for limit in (self.node_limit, nodes) if limit is not None]
         most = min(counts, default=None)
         return Limits(min(times, default=None), most, self.stop, self._latest)
+
+    def after(self, nodes: int) -> Limits:
+        """The same limits of a part that counts its nodes from 0, after so many nodes of others."""
+        if self.node_limit is None or nodes == 0:
+            return self
+        return self.within(nodes=max(self.node_limit - nodes, 0))
 
     def elapsed(self) -> float:
         """Seconds since the search began."""

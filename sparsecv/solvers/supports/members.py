@@ -442,8 +442,8 @@ def attained_gain(s, units, ridge, k, least):
 
     With the residual r = b_S − (G_S + ridge·I)β of the normal equations, β attains b_Sᵀβ + βᵀr,
     which is less than the best gain by rᵀAr. Where r is too large, Ar is added to β and c follows;
-    where that does not help, A has lost its digits too, and all arrays are computed anew. Of a
-    support whose gain then is at most ``least`` only A and β are.
+    where that does not help, A has lost its digits too, and all arrays are computed anew. Without
+    bounds only A and β are, of a support whose gain then is at most ``least``.
     """
     G, b, support, A, beta = s.G, s.b, s.support, s.A, s.beta
     c, spare = s.c, s.spare
@@ -467,6 +467,6 @@ def attained_gain(s, units, ridge, k, least):
         for a in range(n):
             beta[a] += dot(A[a], spare, n)
     gain = invert_on(s, ridge, n)
-    if not gain <= least:
+    if units.now[0].bounded or not gain <= least:  # What held columns add is read from c.
         fill_columns(s, ridge, n)
     return gain + (held_gain(s, units, ridge, k) if units.now[0].bounded else 0.0)

@@ -73,9 +73,11 @@ def read_json(path: Path) -> Any:
     Raises ValueError: The file holds no JSON that can be taken; the text says why.
     """
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError):
-        raise ValueError("it holds no JSON") from None
+        return json.loads(path.read_text(encoding="utf-8-sig"))
+    except UnicodeDecodeError:
+        raise ValueError("it holds no JSON, which is text in UTF-8: save it as UTF-8") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"it holds no JSON: {error}") from None
     except (ValueError, RecursionError):
         text = "its JSON is nested too deeply or has a number of too many digits"
         raise ValueError(text) from None

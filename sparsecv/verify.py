@@ -57,6 +57,7 @@ class Data:
         text = content.decode("utf-8-sig").split("\n")  # A cell ends on the line that it begins on.
         lines = [cells for line in text for cells in csv.reader([line], strict=True) if cells]
         names, self.factor = [*head["columns"], head["response"]], head["factors"]
+        need(len(names) <= 501, "columns: more than 500")  # The memory grows with their square.
         need(all(names.count(x) == lines[0].count(x) == 1 for x in names), f"{path}: column names")
         at, self.p, self.rows = [lines[0].index(name) for name in names], len(names) - 1, []
         for i, line in enumerate(lines[1:], 2):
@@ -244,7 +245,7 @@ def check_entries(head: dict[str, Any], blocks: list[dict[str, Any]], data: str)
             need(not single or problem.off <= share * problem.f * 4 ** fit[1], f"{here}: the fit")
             fits[g, k, fold] = sorted(columns), problem.f, problem.errors(table, folds[fold])
         check_tree(block["tree"], p, k, problems, place)
-    for g, k in [(g, k) for g in range(len(gammas)) for k in head["sizes"]]:
+    for g, k in ((g, k) for g in range(len(gammas)) for k in head["sizes"]):
         here = f"gamma = {head['gammas'][g]}, size = {k}"
         need(all((g, k, fold) in fits for fold in range(len(folds))), f"{here}: a fold is missing")
         found = [fits[g, k, fold] for fold in range(len(folds))]

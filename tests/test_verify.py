@@ -9,6 +9,7 @@ import json
 import re
 import subprocess
 import sys
+import tracemalloc
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -356,7 +357,7 @@ def test_what_certificates_do_not_serve_is_refused(options: Any, word: str, here
 
 def test_the_checker_is_short_and_needs_python_alone() -> None:
     text = Path(verify.__file__).read_text()
-    assert len(text.splitlines()) <= 270
+    assert len(text.splitlines()) <= 271
     imported = re.findall(r"^(?:from|import) (\w+)", text, re.M)
     assert set(imported) <= sys.stdlib_module_names
 
@@ -521,6 +522,36 @@ def test_tampered_certificates_are_refused(here: Path) -> None:
                 assert not one.accepted(digest=kind != "data"), kind
                 refused += 1
     assert refused >= 300
+
+
+@pytest.mark.parametrize("kind", ["pairs", "columns"])
+def test_a_small_file_cannot_fill_the_memory(kind: str, here: Path) -> None:
+    """Pairs (gamma, size) that no block proves, or columns whose products would be too many."""
+    X, y = table(12, 3, 0)
+    model = SparseRidgeCV(cv=3, gammas=[1.0], rule="minimum", time_limit=None).fit(X, y)
+    one = Tampered(model.certificate(here / "proof"))
+    if kind == "pairs":
+        one.head["gammas"], one.head["sizes"] = ["1.0"] * 1500, [1] * 1500
+    else:
+        names = [f"c{j}" for j in range(1500)]
+        one.cells = [[*names, "y"]] + [["1"] * 1501] * 3
+        one.head |= {"columns": names, "factors": [1] * 1501}
+    tracemalloc.start()
+    try:
+        assert not one.accepted()
+        assert tracemalloc.get_traced_memory()[1] < 20e6
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("names", [["y", "response"], ["y", "response", "y*"], ["response*", "y"]])
+def test_the_response_of_a_problem_has_a_name_of_its_own(names: list[str], here: Path) -> None:
+    X, y = table(20, len(names), 2)
+    problem = SparseRidgeProblem(pd.DataFrame(X, columns=names), y, gamma=1.0, tau=1)
+    found = solve(problem).certificate()
+    found.save(here / "proof")
+    assert verify.check("proof", "proof.csv") == found.claim
+    assert Tampered(found).head["response"] not in names
 
 
 def test_the_words_of_a_claim_cannot_be_changed(here: Path) -> None:

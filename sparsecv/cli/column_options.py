@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError, file_faults
+from ..errors import InputError, file_faults, read_json
 from .console import names_in, note
 
 if TYPE_CHECKING:
@@ -61,12 +60,13 @@ def _read(path: Path | None, allowed: list[str]) -> dict[str, Any]:
     """
     if path is None:
         return {}
-    with file_faults(f"--constraints {path}"):
-        text = path.read_text(encoding="utf-8-sig")
     try:
-        entries = json.loads(text)
+        with file_faults(f"--constraints {path}"):
+            entries = read_json(path)
+    except InputError:
+        raise
     except ValueError as error:
-        raise InputError(f"--constraints {path} is no JSON: {error}") from None
+        raise InputError(f"--constraints {path}: {error}") from None
     if not isinstance(entries, dict):
         raise InputError(f"--constraints {path} must hold names and values, as {{...}}")
     if unknown := [name for name in entries if name not in allowed]:

@@ -2,8 +2,9 @@
 
 A file holds what is proved of the problems of one unit of work at one γ, for all τ, as JSON. The
 file's name is a hash of everything that the content depends on, and the content carries a hash of
-itself and of the name. A file whose hash differs is ignored with a warning; nothing else is
-checked.
+itself and of the name. A file is ignored with a warning where its hash differs, or where an error
+is not between its own bounds. Nothing else is checked: whoever can write to the folder can forge a
+proof.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import hashlib
 import json
 import os
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -48,12 +49,16 @@ class CheckpointFolder:
         """
         return self.path / f"{_digest(__version__, *question)}.json"
 
-    def read(self, file: Path) -> Any:
-        """The content of a file; None where there is none, or, with a warning, no sound file."""
+    def read(self, file: Path, is_sound: Callable[[Any], bool] = lambda content: True) -> Any:
+        """The content of a file; None where there is none, or, with a warning, no sound file.
+
+        is_sound: Whether a content whose hash is right can be what it should be.
+        """
         try:
             stored = read_json(file)
-            if stored["hash"] == _digest(file.name, stored["content"]):
-                return stored["content"]
+            content = stored["content"]
+            if stored["hash"] == _digest(file.name, content) and is_sound(content):
+                return content
         except FileNotFoundError:
             return None
         except (OSError, ValueError, TypeError, KeyError, RecursionError):
@@ -96,6 +101,18 @@ def _digest(*values: Any) -> str:
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
+def _is_sound(content: Any) -> bool:
+    """Whether bounds on errors are in order, and proved errors are between theirs.
+
+    Raises TypeError, ValueError or KeyError: The content has another form.
+    """
+    lower, error, upper = (
+        np.array(content[name], dtype=float) for name in ("lower", "error", "upper")
+    )
+    between = (lower <= error) & (error <= upper)
+    return bool(((lower <= upper) & (between | ~np.array(content["exact"], dtype=bool))).all())
+
+
 class Checkpoint:
     """The files of one cross-validation: what is proved of the problems of its units of work.
 
@@ -124,7 +141,7 @@ class Checkpoint:
         """
         gamma = ledger.gammas[g]
         for problems in units:
-            content = self.folder.read(self._file(ledger, g, problems.tolist()))
+            content = self.folder.read(self._file(ledger, g, problems.tolist()), _is_sound)
             if content is not None:
                 ledger.restore(g, content)
                 self.reused += [gamma] if gamma not in self.reused[-1:] else []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import json
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from .. import __version__
 from ..errors import InputError, file_faults, is_number, read_json
 from ..tables.coding import Coding
-from ..tables.marks import AS_SHOWN, Marks, Reading, possible_marks
+from ..tables.marks import AS_SHOWN, Marks, Reading, checked_encoding, possible_marks
 from .fold_models import FoldModels
 from .model import Model
 
@@ -183,12 +182,12 @@ class SavedModel:
         wrong, folds, reading = _wrong(found), None, AS_SHOWN
         try:
             reading = _as_reading(**found["reading"])
-        except (TypeError, LookupError, InputError):
+        except (TypeError, ValueError):
             wrong = wrong or "reading"
         try:
             if found["intervals"] is not None and wrong is None:
                 folds = FoldModels.of_document(found["intervals"], found["features"])
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, OverflowError):
             wrong = "intervals"
         if wrong is not None:
             raise InputError(f"{path}: damaged model file: {wrong!r} does not hold what it should")
@@ -222,17 +221,16 @@ def _wrong(found: dict[str, Any]) -> str | None:
     """The name of the first entry whose value a model cannot have, or None."""
 
     def names(value: Any) -> bool:
-        return isinstance(value, list) and all(isinstance(one, str) for one in value)
-
-    def distinct(value: Any) -> bool:
-        return names(value) and len(set(value)) == len(value)
+        known = isinstance(value, list) and all(isinstance(one, str) for one in value)
+        return known and len(set(value)) == len(value)
 
     features, tau, gamma = found["features"], found["tau"], found["gamma"]
+    if not names(features) or not features:
+        return "features"
     fewest = 0 if found["support"] == [] else 1  # A criterion may have chosen no column.
     checks = {
-        "features": distinct(features) and len(features) > 0,
         "named": isinstance(found["named"], bool),
-        "support": distinct(found["support"]) and (fewest == 1 or tau == 0),
+        "support": names(found["support"]) and (fewest == 1 or tau == 0),
         "coef": isinstance(found["coef"], list) and all(map(is_number, found["coef"])),
         "intercept": is_number(found["intercept"]),
         "target": isinstance(found["target"], str),
@@ -258,11 +256,13 @@ def _wrong(found: dict[str, Any]) -> str | None:
 def _as_reading(**kept: Any) -> Reading:
     """How a file says that the table of its model was read.
 
-    Raises InputError, LookupError or TypeError: The file says something else.
+    Raises ValueError or TypeError: The file says something else.
     """
     found = Reading(**kept)
-    codecs.lookup(found.encoding)
+    checked_encoding(found.encoding)
     possible_marks(found)
+    if not isinstance(found.na, (list, tuple)):
+        raise TypeError
     if found.usual not in (None, ".", ",") or not all(isinstance(code, str) for code in found.na):
         raise TypeError
     return found._replace(na=tuple(found.na))

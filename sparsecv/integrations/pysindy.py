@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from ..design.folds import make_folds
 from ..errors import InputError, UnprovedWarning, not_installed, warn_caller
 from ..estimators.sparse_ridge_cv import SparseRidgeCV
 from ..solvers.api import solve
@@ -416,7 +417,8 @@ class SparseRidgeCVOptimizer(_Optimizer):
     Parameters
     ----------
     cv : int, splitter or iterable
-        How many folds, or what :class:`sparsecv.SparseRidgeCV` takes.
+        How many folds, or what :class:`sparsecv.SparseRidgeCV` takes. Row numbers are those of the
+        rows that are given, of which rows with NaN are then left out.
     groups : array-like, shape (n_samples,), optional
         The trajectory of each row, in the order in which PySINDy stacks trajectories: the rows of a
         trajectory are held out together. Without it, ``cv`` consecutive blocks of rows are folds.
@@ -539,15 +541,20 @@ class SparseRidgeCVOptimizer(_Optimizer):
         trajectory, or, without groups, one of ``cv`` blocks of consecutive rows.
         """
         groups = None if self.groups is None else np.asarray(self.groups)
-        if groups is not None:
-            rows = n if isinstance(self._kept, slice) else self._kept.size
-            if groups.shape != (rows,):
-                raise InputError(
-                    f"groups needs one label per row ({rows}); got shape {groups.shape}"
-                )
-            groups = groups[self._kept]
-        if not is_integer(self.cv):
-            return self.cv, groups
+        every = np.ones(n, dtype=bool) if isinstance(self._kept, slice) else self._kept
+        if groups is not None and groups.shape != every.shape:
+            raise InputError(
+                f"groups needs one label per row ({every.size}); got shape {groups.shape}"
+            )
+        cv: Any = self.cv
+        if not (is_integer(cv) or isinstance(cv, str) or every.all()):
+            # Folds name rows as they were given, and some of these are left out.
+            place = np.cumsum(every) - 1
+            pairs = make_folds(cv, every.size, groups=groups).splits()
+            cv = [[place[rows[every[rows]]] for rows in pair] for pair in pairs]
+        groups = None if groups is None else groups[every]
+        if not is_integer(cv):
+            return cv, groups
         if groups is None:
             return "loo", np.arange(n) * min(self.cv, n) // n
         there = np.unique(groups).size

@@ -293,7 +293,9 @@ def given_certificate(problem: SparseRidgeProblem, support: NDArray[np.intp]) ->
     refuse(problem)
     X, y, names = problem.given
     labels = [f"x{j}" for j in range(problem.p)] if names is None else names
-    response = next(name for name in ("y", "response", "y*") if name not in labels)
+    response = "response" if "y" in labels else "y"
+    while response in labels:
+        response += "*"
     rows = np.column_stack([X, y])
     source = CertifiedTable.of(rows, [*labels, response], False, "none", np.ones(problem.p))
     return fit_certificate(problem, support, source)

@@ -148,11 +148,9 @@ def column_of(
     if dtype.is_temporal() or values.dtype.kind in "mM":
         other = "times of day" if dtype == nw.Time else "dates"
         other = "durations" if dtype == nw.Duration or values.dtype.kind == "m" else other
-        row = int(missing.argmin()) if len(values) else 0  # The first with a value, if any has one.
-        cell = None if missing.all() else series.item(row)
-        return unusable(name, len(values), other, row, cell)
+        return unusable(name, series.to_list(), other)
     if values.ndim > 1 or values.dtype.kind == "c":
-        return unusable(name, len(values), str(dtype).lower())
+        return unusable(name, list(values), str(dtype).lower())
     is_numeric = dtype.is_numeric() or dtype == nw.Boolean or values.dtype.kind in "biuf"
     if is_numeric and not declared:
         return column_of_numbers(name, _as_floats(values, missing), na=na)
@@ -178,18 +176,17 @@ def column_of_numbers(
     return Column(name, places, [level_text(one) for one in cells], cells.tolist(), declared=True)
 
 
-def unusable(name: str, n: int, other: str, row: int = 0, cell: Any = None) -> Column:
-    """A column of n rows that holds something other than numbers and words.
+def unusable(name: str, values: Sequence[Any], other: str) -> Column:
+    """A column that holds something other than numbers and words, with its cells as texts.
 
-    other: What it holds, in the plural, or the name of a type.
-    row, cell: One of its cells, for messages, and the cell's row, from 0. All others count as
-        missing, and so does this one where ``cell`` is None.
+    values: The cells, of which pandas says how they are written and which ones are missing.
+    other: What they are, in the plural, or the name of a type.
     """
-    values = np.full(n, -1)
-    cells = [] if cell is None else [cell]
-    if cells:
-        values[row] = 0
-    return Column(name, values, [str(one) for one in cells], cells, other=other)
+    import pandas as pd
+
+    series = pd.Series(values, dtype=None if len(values) else object)
+    codes, cells = pd.factorize(series.astype(str).where(series.notna()))
+    return Column(name, codes, list(cells), list(cells), other=other)
 
 
 def _as_floats(values: NDArray[Any], missing: NDArray[np.bool_]) -> FloatArray:
@@ -228,14 +225,15 @@ def _column_of_cells(
     try:
         codes, distinct = pd.factorize(values)  # A missing cell has the position -1.
     except TypeError:  # Lists and the like have no hash.
-        return unusable(name, len(values), dtype)
+        return unusable(name, list(values), dtype)
     cells = list(distinct) if values.dtype.kind == "O" else distinct.tolist()
     kinds = {date: "dates", pd.Period: "periods", timedelta: "durations", time: "times of day"}
-    for k, cell in enumerate(cells):
+    for cell in cells:
         for kind, other in kinds.items():
             if isinstance(cell, kind):
-                row = int((codes == k).argmax())
-                return unusable(name, len(values), other, row, cell)
+                texts = [str(one).strip().lower() for one in values]
+                pairs = zip(values, texts, strict=True)
+                return unusable(name, [None if t in MISSING else one for one, t in pairs], other)
     words, absent = [level_text(cell) for cell in cells], {level_text(code) for code in na}
     kept = [
         k

@@ -5,10 +5,12 @@ In every function ``label`` is the file's name in messages.
 
 from __future__ import annotations
 
+import codecs
+import io
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..errors import InputError, warn_caller
 from .columns import quoted
@@ -38,6 +40,18 @@ class Reading(NamedTuple):
 
 # The file itself shows how its numbers are written.
 AS_SHOWN = Reading()
+
+
+def checked_encoding(name: Any) -> str:
+    """Python's name of an encoding of text.
+
+    Raises ValueError: Python knows no encoding of this name that files of text can have.
+    """
+    try:
+        io.TextIOWrapper(io.BytesIO(), encoding=name)
+        return codecs.lookup(name).name
+    except (LookupError, TypeError, ValueError):
+        raise ValueError(f"Python knows no encoding of text {quoted(name)}") from None
 
 
 class Marks(NamedTuple):

@@ -167,7 +167,9 @@ class _ParquetFile:
                     column = column._replace(values=block[:, places[name]])
                 found[name] = column
         pa.default_memory_pool().release_unused()  # Arrow would keep the memory for later.
-        found |= {name: unusable(name, n, "periods") for name in self._periods if name in found}
+        if periods := [name for name in self._periods if name in found]:
+            frame = self._opened(periods).to_pandas()
+            found |= {name: unusable(name, frame[name].tolist(), "periods") for name in periods}
         return Cells(n, found)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import csv
 import gzip
 import io
@@ -18,7 +17,7 @@ import numpy as np
 from ..errors import InputError, first_line
 from .cells import Column, column_of, column_of_numbers
 from .columns import MISSING, FloatArray, quoted, reads_as_number
-from .marks import Marks, Reading, marks_of, possible_marks
+from .marks import Marks, Reading, checked_encoding, marks_of, possible_marks
 from .source import CELLS_AT_A_TIME, Cells, Source
 
 # Where two of these marks are equally frequent in the header line, the earlier mark is preferred.
@@ -132,10 +131,9 @@ class TextFile:
         self.label = "standard input" if content is not None else path.name
         self._possible = possible_marks(reading)
         try:
-            self._encoding = codecs.lookup(reading.encoding).name
-        except LookupError:
-            known = quoted(reading.encoding)
-            raise InputError(f"--encoding: Python knows no {known}") from None
+            self._encoding = checked_encoding(reading.encoding)
+        except ValueError as error:
+            raise InputError(f"--encoding: {error}") from None
         with self._lines() as lines:
             self._read_header(lines)
 

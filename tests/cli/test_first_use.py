@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import io
 import json
 import os
@@ -130,6 +131,31 @@ def test_names_of_rows_beside_a_row_of_blanks(capsys: Capture) -> None:
     Path("n.csv").write_text("k,a,b\nu,0,0\n   \nv,1,2\n")
     assert main(["predict", "m.json", "n.csv", "--id", "k", "--id", "k"]) == 0
     assert capsys.readouterr().out == "k,k,prediction\nu,u,1.0\nv,v,4.0\n"
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "xlsx"])
+def test_dates_name_rows(capsys: Capture, suffix: str) -> None:
+    """A column of --id may hold what no feature can be: its cells are written as pandas would."""
+    pandas, days = pytest.importorskip("pandas"), ["2024-01-05", None, "2023-12-31"]
+    SavedModel(linear([1.0], 1.0), ["a"]).write("m.json")
+    frame = pandas.DataFrame({"day": pandas.to_datetime(days), "a": [0.0, 1.0, 2.0]})
+    frame["at"] = [datetime.time(7, 30), None, datetime.time(9)]
+    if suffix == "parquet":
+        frame["month"] = frame["day"].dt.to_period("M")
+        frame["parts"] = [[1], None, [2, 3]]
+        frame.to_parquet("n.parquet")
+    else:
+        frame.to_excel("n.xlsx", index=False)
+    names = [name for name in frame.columns if name != "a"]
+    ids = [word for name in names for word in ("--id", name)]
+    assert main(["predict", "m.json", f"n.{suffix}", *ids]) == 0
+    found = pandas.read_csv(io.StringIO(capsys.readouterr().out), dtype=str, keep_default_na=False)
+    assert found["day"].tolist() == ["2024-01-05", "", "2023-12-31"]
+    assert found["at"].tolist() == ["07:30:00", "", "09:00:00"]
+    assert found["prediction"].tolist() == ["1.0", "2.0", "3.0"]
+    if suffix == "parquet":
+        assert found["month"].tolist() == ["2024-01", "", "2023-12"]
+        assert found["parts"].tolist() == ["[1]", "", "[2 3]"]
 
 
 def test_predictions_that_overflow_stay_empty(capsys: Capture) -> None:

@@ -17,7 +17,7 @@ from sparsecv.errors import InputError
 
 SOME = "a,b,w,y\n" + "".join(f"{i % 5},{i * i % 7},{int(i < 2)},{i % 4}\n" for i in range(12))
 WEIGHED = "w,a,g,y\n1,2,u,3\n2,1,v,4\n0,5,u,5\n1,4,v,7\n"
-FILES = {
+FILES: dict[str, str | bytes] = {
     "good.csv": "a,b,y\n1,2,3\n2,1,4\n3,5,5\n4,4,9\n",
     "some.csv": SOME,
     "weighed.csv": WEIGHED,
@@ -30,6 +30,9 @@ FILES = {
     "one-group.csv": WEIGHED.replace("v", "u"),
     "weights-alone.csv": "w,y\n1,2\n2,3\n",
     "bound.json": '{"bound": {}}',
+    "latin.json": '{"include": ["größe"]}'.encode("latin-1"),
+    "half.json": '{"include": ["a"',
+    "wide.json": f'{{"bounds": {{"a": [{"9" * 400}, 2]}}}}',
     "text.json": '{"include": "a"}',
     "pair.json": '{"bounds": {"a": ["x", 1]}}',
     "page.html": "<!DOCTYPE html>\n<html><body>a table</body></html>\n",
@@ -63,6 +66,7 @@ REFUSED = {
     f"{CV} --backend highs --method exact": "backend highs|grid or search",
     f"{CV} --nonsense": "No such option: --nonsense",
     f"{CV} --encoding klingon": "--encoding|klingon",
+    f"{CV} --encoding hex": "--encoding|no encoding of text 'hex'",
     f"{CV} --rule best": "rule|'best'",
     f"{CV} --rule 1se": "'1se'|Did you mean one-se?",
     f"{CV} --rule minimal": "'minimal'|Did you mean minimum?",
@@ -123,6 +127,9 @@ REFUSED = {
     f"cv weights-alone.csv {WEIGHTS}": "no feature columns",
     "cv some.csv --weights w --folds 3 --rule projected --seed 1": "weight 0",
     # constraints
+    f"{FIT} --constraints latin.json": "--constraints latin.json|save it as UTF-8",
+    f"{FIT} --constraints half.json": "--constraints half.json: it holds no JSON|line 1 column",
+    f"{FIT} --constraints wide.json": "bounds of 'a': give (low, high)",
     f"{FIT} --constraints bound.json": "'bound' is none of the names include, exclude, groups",
     f"{FIT} --constraints text.json": "include must be a list of columns",
     f"{FIT} --constraints pair.json": "bounds of 'a': give (low, high)",
@@ -147,7 +154,7 @@ def written() -> list[str]:
 @pytest.mark.parametrize("command", REFUSED, ids=lambda command: command[:60])
 def test_one_line_before_any_search(command: str, capsys: Capture) -> None:
     for name, text in FILES.items():
-        Path(name).write_text(text)
+        Path(name).write_bytes(text if isinstance(text, bytes) else text.encode())
     before = written()
     complaint(capsys, command.split(), REFUSED[command].split("|"))
     assert written() == before

@@ -22,7 +22,7 @@ from support.tables import write_csv
 
 import sparsecv
 from sparsecv.cli.main import main
-from sparsecv.cv import estimate, shared_tree
+from sparsecv.cv import checkpoint, estimate, shared_tree
 from sparsecv.cv.checkpoint import Checkpoint, CheckpointFolder, Units
 from sparsecv.cv.engine import Surface
 from sparsecv.cv.estimate import units
@@ -61,8 +61,8 @@ def run(
 ) -> CVResult:
     source = Table(X, y, [f"x{j}" for j in range(X.shape[1])])
     prepared = prepare(source, folds, protocol or Protocol(), seed=seed, asked=asked)
-    checkpoint = None if folder is None else CheckpointFolder(folder)
-    own: dict[str, Any] = {"rule": "minimum", "seed": seed, "checkpoint": checkpoint}
+    kept = None if folder is None else CheckpointFolder(folder)
+    own: dict[str, Any] = {"rule": "minimum", "seed": seed, "checkpoint": kept}
     wanted = Request(settings or Settings(), gammas, taus, **own)
     return first_of(Study.of(prepared.data, prepared.design, wanted)).result
 
@@ -161,6 +161,22 @@ def test_damaged_files_are_ignored(tmp_path: Path) -> None:
         warnings.simplefilter("error")
         assert equal(run(tmp_path, X, y), first, same_start=False)
     assert sorted(tmp_path.iterdir()) == files
+
+
+def test_a_forged_error_outside_its_bounds_is_ignored(tmp_path: Path) -> None:
+    """What contradicts itself is computed anew, though its hash fits."""
+    X, y = table()
+    first = run(tmp_path, X, y)
+    for number, file in enumerate(sorted(tmp_path.iterdir())):
+        content = json.loads(file.read_text())["content"]
+        if number % 2:
+            content["error"] = [[0.5 * error for error in row] for row in content["error"]]
+        else:
+            content["lower"] = "none"
+        forged = {"hash": checkpoint._digest(file.name, content), "content": content}
+        file.write_text(json.dumps(forged))
+    with pytest.warns(CheckpointWarning, match="are ignored"):
+        assert equal(run(tmp_path, X, y), first, same_start=False)
 
 
 def test_damaged_files_are_one_warning_for_all_outer_folds(

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Iterator
+from contextlib import suppress
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +21,11 @@ from support.models import linear
 
 import sparsecv
 from sparsecv import SparseRidge, SparseRidgeCV
+from sparsecv.cli.main import main
+from sparsecv.design.fold_models import FoldModels
 from sparsecv.design.saved import SavedModel
 from sparsecv.errors import InputError, LoweredSizeWarning
+from sparsecv.tables.marks import Reading
 
 
 def data() -> tuple[pd.DataFrame, np.ndarray]:
@@ -110,6 +116,72 @@ def test_damaged_files_are_refused(change: dict[str, Any], words: str, tmp_path:
         with pytest.raises(InputError, match=words) as caught:
             read(path)
         assert "\n" not in str(caught.value)
+
+
+UGLY = (
+    None,
+    True,
+    -1,
+    10**400,
+    -1e308,
+    "",
+    "hex",
+    "a\0b",
+    [],
+    [[]],
+    [None],
+    [10**400],
+    {},
+    {"a": 10**400},
+)
+RICH = SavedModel(
+    linear([0.0, 2.0, 1.0], 0.5),
+    ["a", "b", "c=u"],
+    levels={"c": ["u", "v"]},
+    fills={"a": 1.0, "b": 2.0, "c=u": 0.5},
+    intervals=FoldModels(
+        np.array([1, 2]),
+        np.array([[1.0, 2.0], [2.0, 1.0]]),
+        np.array([0.5, 0.25]),
+        np.array([0, 1, 0, 1]),
+        np.array([0.5, 1.0, 0.0, 2.0]),
+    ),
+    reading=Reading("latin-1", ",", ".", ("-9",), ","),
+)
+
+
+def damaged(value: Any) -> Iterator[Any]:
+    """A JSON value with each of its parts replaced in turn by every ugly one."""
+    yield from UGLY
+    if isinstance(value, (dict, list)):
+        places = value if isinstance(value, dict) else range(len(value))
+        for place in places:
+            for other in damaged(value[place]):
+                changed = copy(value)
+                changed[place] = other
+                yield changed
+
+
+def test_whatever_a_model_file_holds_it_is_refused_or_serves(tmp_path: Path) -> None:
+    """Each part of the file is replaced by what it is not, and a mistake in code would be raised."""
+    path = tmp_path / "m.json"
+    RICH.write(path)
+    document = json.loads(path.read_text())
+    rows = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, np.nan], "c": ["u", "v"]})
+    table = str(tmp_path / "t.csv")
+    Path(table).write_text("a;b;c\n1;3;u\n2;;v\n")
+    served = 0
+    for other in damaged(document):
+        path.write_text(json.dumps(other))
+        with suppress(InputError):
+            sparsecv.load(path).predict(rows)
+            served += main(["predict", str(path), table, "--coverage", "0.5"]) == 0
+    assert served  # Some parts, such as a note, may be another text.
+    text = json.dumps(document)
+    for end in range(0, len(text), 7):
+        path.write_text(text[:end])
+        with pytest.raises(InputError):
+            sparsecv.load(path)
 
 
 def test_files_that_are_no_models(tmp_path: Path) -> None:

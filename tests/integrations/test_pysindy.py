@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, LeaveOneGroupOut
+from sklearn.model_selection import GridSearchCV, LeaveOneGroupOut, PredefinedSplit
 
 from sparsecv.errors import InputError, UnprovedWarning
 
@@ -245,6 +245,24 @@ def test_sizes_by_cross_validation_over_trajectories(grouped: bool) -> None:
             best = SparseRidgeOptimizer(size, alpha=alpha).fit(library[train], y[train])
             squares += np.square(y[test] - library[test] @ best.coef_[0]).sum()
         assert error == pytest.approx(squares / y.size, rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["pairs", "numbers", "splitter", "masks"])
+def test_folds_name_rows_as_they_are_given(kind: str) -> None:
+    """Rows with NaN are left out of the folds that hold them, and the other rows stay in theirs."""
+    X, Y = system(n=41)
+    X[5, 1] = np.nan
+    numbers = np.arange(41) // 14
+    splitter = PredefinedSplit(numbers)
+    pairs = list(splitter.split())
+    masks = [[np.isin(np.arange(41), rows) for rows in pair] for pair in pairs]
+    cv = {"pairs": pairs, "numbers": numbers, "splitter": splitter, "masks": masks}[kind]
+    found = SparseRidgeCVOptimizer(cv=cv, max_size=3).fit(X, Y)
+    kept = np.delete(np.arange(41), 5)
+    right = SparseRidgeCVOptimizer(cv=numbers[kept], max_size=3).fit(X[kept], Y[kept])
+    assert found.cv_error_ == right.cv_error_
+    assert found.alpha_ == right.alpha_
+    np.testing.assert_array_equal(found.coef_, right.coef_)
 
 
 def test_what_cross_validation_is_refused_or_finds_nothing_in() -> None:

@@ -163,7 +163,7 @@ def damaged(value: Any) -> Iterator[Any]:
 
 
 def test_whatever_a_model_file_holds_it_is_refused_or_serves(tmp_path: Path) -> None:
-    """Each part of the file is replaced by what it is not, and a mistake in code would be raised."""
+    """Each part is replaced by what it is not, and a mistake in code would be raised."""
     path = tmp_path / "m.json"
     RICH.write(path)
     document = json.loads(path.read_text())

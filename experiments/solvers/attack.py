@@ -2,12 +2,11 @@
 
     python -m experiments.solvers.attack [--only NAME ...] [--problems N] [--seed S] [--minutes M]
 
-The families of problems are those of the tests (``attacks.py``, ``fold_attacks.py``,
-``no_ridge_attacks.py`` and ``heldout_attacks.py`` in ``tests/support``). Rational arithmetic,
-enumeration or a second search judges the claims. For every family the script prints the number of
-problems, the number of problems with a wrong claim, and CPU seconds. Every problem with a wrong
-claim is printed with its number, which the option ``--first`` takes. Ctrl-C continues with the next
-family.
+The families of problems are those of the tests (the modules of ``tests/support`` whose names end in
+attacks). Rational arithmetic, enumeration or a second search judges the claims. For every family
+the script prints the number of problems, the number of problems with a wrong claim, and CPU
+seconds. Every problem with a wrong claim is printed with its number, which the option ``--first``
+takes. Ctrl-C continues with the next family.
 """
 
 from __future__ import annotations
@@ -23,11 +22,12 @@ from experiments.common import ROOT, machine
 
 sys.path.insert(0, str(ROOT / "tests"))  # another package may bring a folder named tests
 from support.attacks import SOLVERS
+from support.claim_attacks import CLAIMS
 from support.fold_attacks import FOLDS
 from support.heldout_attacks import HELD_OUT
 from support.no_ridge_attacks import NO_RIDGE
 
-ATTACKS = {**SOLVERS, **FOLDS, **NO_RIDGE, **HELD_OUT}
+ATTACKS = {**SOLVERS, **FOLDS, **NO_RIDGE, **HELD_OUT, **CLAIMS}
 PROBLEMS = {
     "offset columns": 2000,
     "one factor": 2000,
@@ -56,6 +56,7 @@ PROBLEMS = {
     "dependent cells": 5000,
     "perfect fits": 5000,
     "held-out errors": 5000,
+    "claims": 5000,
 }
 
 

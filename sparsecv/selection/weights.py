@@ -28,8 +28,8 @@ class AverageSettings(NamedTuple):
     # experiments/selection/average_weights.py compares test errors under other values.
     temperature: float = 10.0
     # A model whose weight is below this share of the largest weight is left out of the average.
-    # Beyond 45 columns, where estimates suffice, other partitions then skip the γ at which every
-    # model is left out, and the sizes beyond the last that has a model.
+    # Other partitions skip the γ at which every model of the first partition is left out, and the
+    # sizes beyond the last that has a model.
     min_weight_share: float = 1e-4
     # More folds than this are joined to this many blocks, and the folds of a block share their
     # weights. With 5 blocks these take 10 inner fits, one without each pair of blocks. The number

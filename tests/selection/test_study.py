@@ -315,6 +315,21 @@ def test_beyond_trees_other_partitions_are_asked_what_counts() -> None:
     assert not is_proved(study, surface.result, choice)
 
 
+@pytest.mark.parametrize("p", [6, 50])
+def test_other_partitions_skip_what_carries_no_weight_at_every_width(p: int) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((100, p))
+    y = X[:, :2] @ [3.0, 2.0] + rng.standard_normal(100)
+    study = study_of(X, y, 5, [1.0, 20.0, 1e6], [1, 2, 3], rule="projected", time_limit=60.0)
+    partitions = all_partitions(study, first_of(study))
+    weights = model_weights(partitions.first.table("cv_error"), partitions.first.gammas, 100)
+    np.testing.assert_array_equal(partitions.gammas, np.flatnonzero(weights.any(axis=1)))
+    assert partitions.gammas.tolist() == [0, 1]
+    (other,) = partitions.others
+    assert other.gammas.tolist() == [1.0, 20.0]
+    assert other.taus.size == np.flatnonzero(weights.any(axis=0))[-1] + 1
+
+
 def test_sizes_grow_as_far_as_they_are_worth_it() -> None:
     """Sizes that carry no weight are not tried, and the choice is that of all sizes."""
     rng = np.random.default_rng(5)

@@ -138,7 +138,8 @@ def choice_of_size(result: CVResult, choice: Choice, size: int) -> Choice:
         return replace(of_projection(choice, replace(projection, chosen=t)), size_given=True)
     g = int(gamma_positions(result, choice)[t])
     criterion = choice.values(result)[g, t]
-    return replace(of_pair(choice.rule, result, g, t, criterion, choice.pairs), size_given=True)
+    own = of_pair(choice.rule, result, g, t, criterion, choice.pairs)
+    return replace(own, size_given=True, cut_short=choice.cut_short)
 
 
 def subsets_by_size(study: Study, result: CVResult, choice: Choice) -> list[Model]:

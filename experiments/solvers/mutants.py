@@ -36,10 +36,10 @@ class Fault(NamedTuple):
     tests: str
 
 
-TREES = "solvers/test_branch_and_bound.py solvers/test_certified_solvers.py"
-BOUNDS = "solvers/test_perspective.py solvers/test_branch_and_bound.py"
+TREES = "matrix/test_doors.py solvers/test_branch_and_bound.py solvers/test_certified_solvers.py"
+BOUNDS = "matrix/test_doors.py solvers/test_perspective.py solvers/test_branch_and_bound.py"
 ROWS = "solvers/test_row_deletion.py solvers/test_left_out.py"
-LEAPS = "solvers/test_all_sizes.py solvers/test_certified_solvers.py"
+LEAPS = "matrix/test_doors.py solvers/test_all_sizes.py solvers/test_certified_solvers.py"
 FOLDS = "design/test_folds.py design/test_design.py cv/test_invariance.py cv/test_engine.py"
 RULES = "cv/test_results.py selection/test_rules.py selection/test_criteria_of_r.py"
 CHECKS = "test_verify.py"

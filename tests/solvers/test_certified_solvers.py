@@ -1,4 +1,4 @@
-"""Families of problems an attack found holes with, on fresh seeds, against exact arithmetic."""
+"""Attacks beside those of the matrix, on fresh seeds, against exact arithmetic."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from support.attacks import SOLVERS
 from support.fresh import draws
+from support.no_ridge_attacks import NO_RIDGE
 from support.problems import ugly_data
 
 from sparsecv.solvers import SparseRidgeProblem
@@ -16,29 +17,22 @@ COUNTS = {
     "one factor": 40,
     "offset grid": 45,
     "one-factor grid": 45,
-    "any gamma": 60,
-    "ugly": 60,
-    "tree": 100,
-    "all sizes": 60,
     "enumeration": 150,
-    "given matrices": 60,
     "ellipsoids": 40,
     "two trees": 12,
-    "constrained": 40,
-    "near bounds": 60,
-    "near included": 100,
-    "near ranks": 60,
-    "near groups": 60,
     "paths of units": 6,
     "units left out": 12,
+    "dependent cells": 60,
+    "perfect fits": 20,
 }
+ATTACKS = {**SOLVERS, **NO_RIDGE}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SOLVERS)
+@pytest.mark.parametrize("name", COUNTS)
 def test_nothing_said_is_wrong(name: str) -> None:
-    for number, (note, rng) in enumerate(draws(COUNTS[name], list(SOLVERS).index(name))):
-        wrong = list(SOLVERS[name](rng, number))
+    for number, (note, rng) in enumerate(draws(COUNTS[name], list(COUNTS).index(name))):
+        wrong = list(ATTACKS[name](rng, number))
         assert not wrong, f"{note}: {wrong}"
 
 

@@ -7,10 +7,9 @@ from itertools import combinations
 import numpy as np
 import pytest
 from scipy.optimize import nnls
-from support.answers import proofs
-from support.brute_force import exact_given, exact_moments, exact_objective
-from support.constrained import TOGETHER, Rules, best_of_every_size, random_rules, value
-from support.fresh import plain_run
+from support.brute_force import Data, exact_given, exact_moments, exact_objective
+from support.constrained import TOGETHER, random_rules
+from support.families import constrained_case
 
 from sparsecv import Constraints
 from sparsecv.errors import InputError
@@ -34,75 +33,16 @@ from sparsecv.solvers.relaxation.root import Root
 Array = np.ndarray
 
 
-def drawn(seed: int, kinds: tuple[str, ...], most: int = 8) -> tuple[Array, Array, float, Rules]:
-    """Data of any shape, γ (0 in every seventh problem that has more rows than columns), rules."""
-    rng = np.random.default_rng([seed, len(kinds)])
-    p, n = int(rng.integers(2, most + 1)), int(rng.integers(2, 14))
-    X, y = rng.normal(size=(n, p)), rng.normal(size=n)
-    y = X @ rng.normal(size=p) + y
-    gamma = 0.0 if seed % 7 == 6 and n > p + 1 else float(10.0 ** rng.uniform(-3, 2))
-    return X, y, gamma, random_rules(rng, p, kinds)
-
-
-def least_up_to(X: Array, y: Array, gamma: float, rules: Rules) -> dict[int, float]:
-    """The least objective of at most so many units, for every size that has a model."""
-    best, least = np.inf, {}
-    for size, (objective, _) in sorted(best_of_every_size(X, y, gamma, rules).items()):
-        best = least[size] = min(best, objective)
-    return least
-
-
-def problem_of(
-    X: Array, y: Array, gamma: float, rules: Rules, least: dict[int, float]
-) -> tuple[SparseRidgeProblem, list[int]]:
-    """The problem of the largest size that has a model, and all such sizes but 0."""
-    sizes = [size for size in least if size > 0]
-    return SparseRidgeProblem(X, y, gamma=gamma, tau=sizes[-1], **rules.keywords), sizes
-
-
-def close(found: float, right: float, yy: float) -> bool:
-    return abs(found - right) <= 1e-8 * right + 1e-12 * yy
-
-
-@pytest.mark.parametrize("kinds", TOGETHER, ids="+".join)
-def test_every_size_equals_enumeration(kinds: tuple[str, ...]) -> None:
-    """Every search finds the least objective, and the tree over units is right where it stops."""
-    for seed in range(12 if plain_run() else 25):
-        X, y, gamma, rules = drawn(seed, kinds, 12 if seed == 0 else 8)
-        least, yy = least_up_to(X, y, gamma, rules), float(y @ y)
-        whole, sizes = problem_of(X, y, gamma, rules, least)
-        every = best_subsets(whole, sizes=sizes)
-        assert proofs(every).all()
-        assert seed >= 8 or proofs(solve_sizes(whole, sizes=sizes, limits=Limits(10.0))).all()
-        for i, size in enumerate(sizes):
-            most = least[size] * (1.0 + 1e-12) + 1e-13 * yy
-            assert close(float(every[i].objective), least[size], yy), (seed, size)
-            assert every[i].lower_bound <= most
-            assert whole.constraints.allowed(every[i].support)
-            found = solve(whole.replace(tau=size))
-            assert found.status == "optimal" or found.objective <= 1e-20 * yy
-            assert close(found.objective, least[size], yy), (seed, size)
-            assert close(value(X, y, gamma, found.coef), found.objective, yy)
-            assert ((rules.lower <= found.coef) & (found.coef <= rules.upper)).all()
-            for limit in (None, seed) if seed < 8 else ():
-                problem = whole.replace(tau=size).at_unit_length()
-                tree = branch_and_bound(problem, tol=0.0, limits=Limits(node_limit=limit))
-                assert tree.lower_bound <= most
-                assert whole.constraints.allowed(tree.support)
-                if limit is None:
-                    assert tree.status == "optimal" or tree.objective <= 1e-20 * yy
-                    assert close(tree.objective, least[size], yy), (seed, size)
-
-
 @pytest.mark.parametrize("kinds", TOGETHER, ids="+".join)
 def test_the_dual_bound_holds_at_any_coefficients(kinds: tuple[str, ...]) -> None:
     for seed in range(20):
-        X, y, gamma, rules = drawn(200 + seed, kinds)
-        rng, gamma = np.random.default_rng(seed), max(gamma, 1e-6)
-        least = least_up_to(X, y, gamma, rules)
-        whole, sizes = problem_of(X, y, gamma, rules, least)
-        for size in sizes:
-            problem, most = whole.replace(tau=size), least[size] + 1e-13 * float(y @ y)
+        rng = np.random.default_rng([seed, len(kinds)])
+        X = rng.normal(size=(int(rng.integers(2, 14)), 7))
+        y = X @ rng.normal(size=7) + rng.normal(size=X.shape[0])
+        data = Data(X, y, 10.0 ** rng.uniform(-6, 2))
+        case = constrained_case(data, random_rules(rng, 7, kinds))
+        for size in case.sizes:
+            problem, most = case.problem(size), float(case.least(size)) + 1e-13 * case.yy
             root = Root.of(problem)
             form = GramForm.of_units(problem, root.units)
             for each in (form, replace(form, D=np.zeros(form.b.size))):
@@ -246,25 +186,6 @@ def test_threads_share_a_tree_over_units() -> None:
         for four in combinations(range(12), 4)
     ]
     assert alone.objective <= min(tried) * (1.0 + 1e-12)
-
-
-@pytest.mark.parametrize("kinds", TOGETHER[4:], ids="+".join)
-def test_paths_equal_enumeration(kinds: tuple[str, ...]) -> None:
-    for seed in range(6):
-        X, y, gamma, rules = drawn(seed, kinds, 6)
-        yy, gammas = float(y @ y), [gamma, 3.0 * gamma + 0.1, 0.01]
-        by_gamma = [least_up_to(X, y, g, rules) for g in gammas]
-        whole, sizes = problem_of(X, y, gamma, rules, by_gamma[0])
-        path = support_path(whole, gammas, sizes)
-        estimated = support_path(whole, gammas, sizes, solver="heuristic")
-        assert path.proved.all()
-        for g, least in enumerate(by_gamma):
-            for t, size in enumerate(sizes):
-                assert close(float(path.objective[g, t]), least[size], yy), (seed, g, size)
-                support = estimated.support(g, t)
-                assert whole.constraints.allowed(support)
-                assert whole.constraints.units(support).size <= size
-                assert estimated.objective[g, t] >= path.objective[g, t] * (1.0 - 1e-8) - 1e-12 * yy
 
 
 def test_warm_starts_and_sizes_count_units() -> None:

@@ -9,12 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from support.answers import ended
-from support.brute_force import Data, enumerate_size, value
-from support.fresh import examples
-from support.problems import plain, problem_of, pure_noise, ugly
+from support.problems import plain, problem_of, pure_noise
 
 from sparsecv.errors import InputError
 from sparsecv.solvers import (
@@ -34,7 +30,7 @@ from sparsecv.solvers.api import checked_backend
 from sparsecv.solvers.branching.enumeration import enumerated
 from sparsecv.solvers.branching.size_sweep import SizeSearch
 from sparsecv.solvers.core.limits import Limits, StopFlag
-from sparsecv.solvers.core.result import Answer, Work, relative_gap
+from sparsecv.solvers.core.result import Answer, Work
 from sparsecv.solvers.core.rows import MAX_COLUMNS
 
 FEW, MANY = pure_noise(0, 60, 45, 1e-2), pure_noise(0, 90, 60, 1e-3)  # hopeless to finish
@@ -133,44 +129,6 @@ def test_certificates_are_refused_without_a_proof_and_by_other_searches() -> Non
     (found,) = best_subsets(problem_of(plain(0, 20, 4)), sizes=[2])
     with pytest.raises(InputError, match=r"answers of sparsecv\.solvers\.solve"):
         found.certificate()
-
-
-def check_consistent(data: Data, tau: int, found: Answer) -> None:
-    """Every field of a solution says the same."""
-    X, y, gamma = data
-    yy = float(y @ y)
-    assert found.coef.shape == (X.shape[1],)
-    assert found.support.dtype == np.intp
-    assert found.support.size == tau
-    assert np.all(np.diff(found.support) > 0)
-    assert set(np.flatnonzero(found.coef)) <= set(found.support.tolist())
-    direct = value(X, y, gamma, found.coef)
-    assert found.objective == pytest.approx(direct, rel=1e-8, abs=1e-10 * yy + 1e-300)
-    assert found.lower_bound <= found.objective
-    assert found.gap == relative_gap(found.objective, found.lower_bound)
-    assert 0.0 <= found.gap <= 1.0
-    assert found.n_nodes >= 0
-    assert found.seconds >= 0.0
-
-
-@settings(max_examples=examples(150))
-@given(
-    data=ugly(mild=True),
-    tau=st.integers(1, 5),
-    tol=st.sampled_from([0.0, 1e-6, 1e-2]),
-    draw=st.data(),
-)
-def test_solve_equals_enumeration(data: Data, tau: int, tol: float, draw: st.DataObject) -> None:
-    p = data.X.shape[1]
-    tau = min(tau, p)
-    warm = draw.draw(st.none() | st.sets(st.integers(0, p - 1)).map(list))
-    found = solve(problem_of(data, tau), tol=tol, warm_start=warm)
-    every = enumerate_size(data, tau)
-    yy = float(data.y @ data.y)
-    check_consistent(data, tau, found)
-    assert found.status is Status.OPTIMAL
-    assert found.objective <= every.least * (1.0 + tol + 1e-9) + 1e-13 * yy
-    assert found.lower_bound <= every.least * (1.0 + 1e-13) + 1e-28 * yy
 
 
 def test_nothing_left_to_prove_counts_as_optimal() -> None:

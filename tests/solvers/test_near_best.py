@@ -6,27 +6,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from support.brute_force import exact_moments, exact_objective
-from support.fresh import draws
 
 from sparsecv.solvers import SparseRidgeProblem
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.core.result import Status
 from sparsecv.solvers.leaps.gathering import Comparison, near_best_subsets
-
-
-def drawn_problem(random, trial):
-    n, p = int(random.integers(5, 40)), int(random.integers(2, 10))
-    X = random.standard_normal((n, p))
-    if trial % 4 == 1:
-        X = random.integers(0, 2, (n, p)).astype(float)
-        X[0], X[1] = 1.0, 0.0
-    elif trial % 4 == 2:
-        X[:, -1] = X[:, 0]
-    elif trial % 4 == 3 and p > 2:
-        X[:, -1] = X[:, 0] + X[:, 1]
-    y = X[:, :2].sum(axis=1) + 2.0 * random.standard_normal(n)
-    gamma = float(random.choice([0.0, 1e-3, 1.0, 10.0]))
-    return SparseRidgeProblem(X, y, gamma=gamma, tau=1), n
 
 
 def values_of_all(problem, weight):
@@ -37,28 +21,6 @@ def values_of_all(problem, weight):
             objective = problem.objective(list(support)) if size else problem.yy
             found[support] = weight[size] * objective
     return found
-
-
-@pytest.mark.parametrize("by_criterion", [False, True])
-def test_the_list_is_that_of_enumeration(by_criterion: bool) -> None:
-    for trial, (note, random) in enumerate(draws(250, 630 + by_criterion)):
-        problem, n = drawn_problem(random, trial)
-        if by_criterion:
-            weight = np.exp(np.arange(problem.p + 1) * np.log(n) / n)
-            weight[n:] = np.inf
-        else:
-            weight = np.ones(int(random.integers(1, problem.p + 1)) + 1)
-        within = float(random.choice([0.0, 0.05, 0.5]))
-        found = near_best_subsets(problem, Comparison(weight), within)
-        values = values_of_all(problem, weight)
-        limit = (1.0 + within) * min(values.values())
-        slack = 1e-9 * limit + 1e-12 * problem.yy
-        listed = {tuple(one.support.tolist()) for one in found.answers}
-        assert len(listed) == len(found.answers), note
-        assert {T for T, value in values.items() if value < limit - slack} <= listed, note
-        assert listed <= {T for T, value in values.items() if value <= limit + slack}, note
-        assert (np.diff(found.value) >= -slack).all(), note
-        assert found.answers[0].status in (Status.OPTIMAL, Status.PRECISION)
 
 
 def test_the_best_by_a_criterion_comes_with_a_bound_that_holds_at_every_limit() -> None:

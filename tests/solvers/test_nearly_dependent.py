@@ -7,8 +7,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from support.attacks import SOLVERS
-from support.brute_force import Matrix, exact_given, exact_moments, exact_objective
+from support.brute_force import exact_given, exact_moments, exact_objective
 from support.constrained import Rules, exact_bounded
 from support.fresh import draws
 
@@ -20,45 +19,12 @@ from sparsecv.solvers import (
     best_subsets_rows_deleted,
     branch_and_bound,
     solve,
-    solve_sizes,
     support_path,
 )
-from sparsecv.solvers.branching.enumeration import enumerated
 from sparsecv.solvers.core import plan
 from sparsecv.solvers.core.result import Status
 from sparsecv.solvers.core.rows import independence
 from sparsecv.solvers.kernels.linalg import trailing_inverse
-
-LEAST_PIVOT = 1e-22  # squared share of its length below which a column is not clearly independent
-
-
-def hostile(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, float]:
-    """A few columns, some nearly dependent or far from zero, of any length; γ from 0 to 1e8."""
-    n, p = int(rng.integers(2, 12)), int(rng.integers(2, 7))
-    X = rng.standard_normal((n, p))
-    for _ in range(int(rng.integers(0, 4))):
-        i, j, k = rng.integers(0, p, 3)
-        noise = 10.0 ** rng.uniform(-16, -2) * rng.standard_normal(n)
-        change = [X[:, j], X[:, j] * (1.0 + noise), X[:, j] + X[:, k] + noise, X[:, i] + 1e6]
-        X[:, i] = change[int(rng.integers(4))]
-    if rng.random() < 0.4:
-        X = X * 10.0 ** rng.uniform(-5, 5, p)
-    y = rng.standard_normal(n)
-    if rng.random() < 0.5:
-        y = X @ rng.standard_normal(p) + 10.0 ** rng.uniform(-9, 0) * rng.standard_normal(n)
-    return X, y, 0.0 if rng.random() < 0.4 else 10.0 ** rng.uniform(-20, 8)
-
-
-def least_pivot(joint: Matrix, gamma: float, support: tuple[int, ...]) -> float:
-    """The least share of its squared length that the other columns of a support leave a column."""
-    shares = []
-    for last in support:
-        order = [*(j for j in support if j != last), last]
-        M = [[joint[a][b] for b in order] for a in order]
-        M[-1][-1] += Fraction(gamma) / 2
-        left = exact_objective(M, gamma, range(len(order) - 1))
-        shares.append(float(left / M[-1][-1]) if left else 0.0)
-    return min(shares)
 
 
 def test_the_support_of_all_columns_is_bounded_by_more_than_its_fit() -> None:
@@ -107,38 +73,6 @@ def test_a_tiny_gamma_bounds_coefficients_of_columns_that_count_as_dependent(gam
     joint = exact_moments(X, y)
     least = min(exact_objective(joint, gamma, s) for s in combinations(range(4), 2))
     assert found.lower_bound <= least
-
-
-def test_what_enumeration_proves_holds_in_exact_arithmetic() -> None:
-    for note, rng in draws(60, 91):
-        X, y, gamma = hostile(rng)
-        p = X.shape[1]
-        joint = exact_moments(X, y)
-        least = joint[-1][-1]
-        problem = SparseRidgeProblem(X, y, gamma=gamma, tau=p)
-        for proof in enumerated(problem, np.arange(1, p + 1), []):
-            for support in combinations(range(p), proof.support.size):
-                if least_pivot(joint, gamma, support) > LEAST_PIVOT:
-                    least = min(least, exact_objective(joint, gamma, support))
-            assert proof.lower_bound <= float(least) * (1.0 + 1e-15), note
-            if proof.status is Status.OPTIMAL:
-                most = float(least) * (1.0 + 2e-6) + 1e-26 * problem.yy
-                assert proof.objective <= most, note
-
-
-@pytest.mark.parametrize(
-    ("name", "numbers"),
-    [
-        ("near bounds", ([1, 13, 37], [1, 13, 42], [1, 13, 48], [1, 13, 81], [1, 13, 89])),
-        ("near included", ([1, 14, 10], [1, 14, 39], [1, 14, 62], [2, 14, 531])),
-        ("near ranks", ([5, 15, 4881], [5, 15, 4954], [5, 15, 5072], [5, 15, 5664])),
-    ],
-)
-def test_constraints_on_columns_nearly_the_same(name: str, numbers: tuple[list[int], ...]) -> None:
-    """Draws of which the bound, the proof or the order of ranks was wrong once."""
-    for seed in numbers:
-        wrong = list(SOLVERS[name](np.random.default_rng(seed), 0))
-        assert not wrong, f"{seed}: {wrong}"
 
 
 def test_all_columns_are_not_called_optimal_where_their_fit_loses_digits() -> None:
@@ -260,43 +194,6 @@ def test_of_given_matrices_nothing_is_proved_that_their_last_digits_decide(steps
     proved += [path.supports[1, 0]] * bool(path.proved[1, 0])
     for support in proved:
         assert exact_objective(joint, gamma, support.tolist()) <= least * (1 + Fraction(1, 10**5))
-
-
-def twins(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Columns of which two are 1e-11 to 1e-8 apart, beside equal or dependent ones, y near them."""
-    n, p = int(rng.integers(7, 12)), int(rng.integers(3, 6))
-    X = rng.standard_normal((n, p))
-    X[:, 1] = X[:, 0] + 10.0 ** rng.uniform(-11, -8) * rng.standard_normal(n)
-    if rng.random() < 0.4:
-        X[:, 2] = X[:, 0] if rng.random() < 0.5 else X[:, 0] - X[:, -1]
-    apart = X[:, 1] - X[:, 0]
-    y = X[:, 0] + rng.normal() * apart / np.linalg.norm(apart)
-    return X, y + 10.0 ** rng.uniform(-12, -2) * rng.standard_normal(n)
-
-
-def test_bounds_of_trees_hold_at_gamma_zero_for_twin_columns() -> None:
-    for note, rng in draws(40, 93):
-        X, y = twins(rng)
-        p, joint = X.shape[1], exact_moments(X, y)
-        least, best = [joint[-1][-1]], joint[-1][-1]
-        for k in range(1, p + 1):
-            for support in combinations(range(p), k):
-                if least_pivot(joint, 0.0, support) > LEAST_PIVOT:
-                    best = min(best, exact_objective(joint, 0.0, support))
-            least.append(best)
-        problem = SparseRidgeProblem(X, y, gamma=0.0, tau=p)
-        groups = ["a", "a", *(None for _ in range(p - 2))]
-        grouped = SparseRidgeProblem(
-            X, y, gamma=0.0, tau=p - 1, constraints=Constraints(groups=groups)
-        )
-        for tree in (best_subsets(problem), solve_sizes(problem)):
-            for one in tree:
-                assert one.lower_bound <= float(least[one.size]) * (1.0 + 1e-12), note
-        for one in best_subsets(grouped):
-            assert one.lower_bound <= float(least[min(one.size + 1, p)]) * (1.0 + 1e-12), note
-        for k in range(1, p + 1):
-            for found in (solve(problem.replace(tau=k)), branch_and_bound(problem.replace(tau=k))):
-                assert found.lower_bound <= float(least[k]) * (1.0 + 1e-12), note
 
 
 def test_every_basis_is_as_independent_as_is_said() -> None:

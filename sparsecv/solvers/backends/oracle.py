@@ -33,12 +33,16 @@ from .cuts import Cut, CutForm, FrontierCuts
 # columns are of this size.
 LEAST_GAP_RATIO = 1e-7
 # A claim is what an outside solver says of the problem that it was given. The first entry is its
-# answer, with its tolerances taken off the bound. The second is the relative gap that counts as
-# closed for this solver.
+# answer, with its tolerances taken off the bound. The second is the relative gap that the solver's
+# tolerances explain.
 Claim = tuple[Answer, float]
 # A master may violate rows, integrality and duals by this much, in units of the objective of the
 # first incumbent. Gurobi accepts no smaller tolerance.
 MASTER_TOLERANCE = 1e-9
+# No larger relative gap counts as closed, unless the caller's tolerance is larger. A master's
+# tolerances are shares of the first incumbent's objective, and may be many times that of a better
+# one. The number is a choice: the largest gap that a conic solver leaves.
+LARGEST_GAP = 1e-5
 
 
 class Oracle:
@@ -105,7 +109,7 @@ class Oracle:
 
         bound: The solver's lower bound in units of ``scale``.
         lost: The number of units by which the bound may be too high. It is taken off here.
-        precision: Relative gap that counts as closed; by default the tolerances decide.
+        precision: Relative gap that the solver may leave; by default the tolerances decide.
         margin: What the caller has taken off the bound for rounding, besides the margin of the
             cuts, in the units of objectives. It tells how exact the answer can be, and is not taken
             off again.
@@ -262,7 +266,7 @@ def _checked(
     gap = relative_gap(best, lower)
     closed = max(tol, precision)
     ended = status in (Status.OPTIMAL, Status.PRECISION, Status.FAILED)
-    if gap <= (closed if ended else max(tol, 1e-9)):
+    if gap <= (max(tol, min(precision, LARGEST_GAP)) if ended else max(tol, 1e-9)):
         status = Status.OPTIMAL  # The gap is closed, whatever made the solver stop.
     elif status is Status.OPTIMAL:  # The claim of optimality is not confirmed.
         lost = 4.0 * (claimed.rounding + rounding) / best

@@ -159,7 +159,9 @@ def best_subsets_rows_deleted(
         supports += [problem.constraints.padded(support, int(size)) for support in used]
     spread, off = tree.stretch * coefficient_spread(problem), problem.data.off
     rounding += rounding_margin(objective, problem.yy, tree.reach, spread, off)
-    rounding += tree.left_out(problem) * objective
+    left_out = tree.left_out(problem)
+    if left_out > 0.0:  # An objective that no digits are left of is infinite.
+        rounding += left_out * objective
     # An objective without a row is a difference, of which rounding may leave 0.
     most, yy = objective + rounding, np.maximum(problem.yy - t * t, 0.0)
     sure = certain(most, rounding, yy, off)

@@ -127,7 +127,7 @@ def reduced_root(
     gram: The Gram form of all columns, where it is known.
     Returns: The best support found, whose ``gram`` is that of all columns or None; the root; and
         the Gram form of its units, None where the root was solved, or a limit reached, before a
-        Gram form was needed, or where it has no room.
+        Gram form was needed, where it has no room, or where at most τ units are left.
     """
     root, asked = Root.of(problem), problem.constraints
     single = not (asked.grouped or asked.bounded)
@@ -164,7 +164,7 @@ def reduced_root(
             root.units = root.units[remaining]
             root.node = root.node._replace(state=state, beta=beta)
         if remaining.size <= problem.tau:
-            return incumbent, root, gram
+            return incumbent, root, None
         if gram is None and has_room(remaining.size):
             gram = GramForm.of(problem, root.units, limits=limits)
         elif gram is None:

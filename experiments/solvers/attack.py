@@ -3,10 +3,10 @@
     python -m experiments.solvers.attack [--only NAME ...] [--problems N] [--seed S] [--minutes M]
 
 The families of problems are those of the tests (``families.py`` of ``tests/support`` and the
-modules whose names end in attacks). Rational arithmetic, enumeration or a second search judges the
-claims. For every family the script prints the number of problems, the number of problems with a
-wrong claim, and CPU seconds. Every problem with a wrong claim is printed with its number, which the
-option ``--first`` takes. Ctrl-C continues with the next family.
+modules whose names end in attacks). Rational arithmetic, enumeration, a second search or the same
+table in other units judges the claims. For every family the script prints the number of problems,
+the number of problems with a wrong claim, and CPU seconds. Every problem with a wrong claim is
+printed with its number, which the option ``--first`` takes. Ctrl-C continues with the next family.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from support.claim_attacks import CLAIMS
 from support.fold_attacks import FOLDS
 from support.heldout_attacks import HELD_OUT
 from support.no_ridge_attacks import NO_RIDGE
+from support.unit_attacks import UNITS
 
-ATTACKS = {**SOLVERS, **FOLDS, **NO_RIDGE, **HELD_OUT, **CLAIMS}
+ATTACKS = {**SOLVERS, **FOLDS, **NO_RIDGE, **HELD_OUT, **CLAIMS, **UNITS}
 # How many problems of a family are drawn; 2,000 of a family that is not named here.
 PROBLEMS = {
     "offset grid": 450,
@@ -42,6 +43,7 @@ PROBLEMS = {
     "dependent cells": 5000,
     "perfect fits": 5000,
     "held-out errors": 5000,
+    "units": 5000,
     "claims": 5000,
 }
 

@@ -20,17 +20,21 @@ Laws = Callable[[NDArray[np.intp], Array], Sequence[Truncated]]
 # for between two of them. The last one is so many lengths of the estimate where that is farther.
 # Choices: stretches that lie between two neighbours are missed.
 NEAREST, FARTHEST, LENGTHS, DISTANCES = 0.25, 2.0**14, 16.0, 33
-# The tail at an end is (1 − level)/2 but for a share of at most SETTLED. Where a bracket of the end
-# becomes shorter than the share NARROW of the end, or has been made smaller MOST_STEPS times,
-# without that, there is no such end. Most ends take six to ten steps. Choices.
+# A bound on the tail at an end is (1 − level)/2 but for a share of at most SETTLED. Where a bracket
+# of the end becomes shorter than the share NARROW of the end, or has been made smaller MOST_STEPS
+# times, without that, there is no such end. Most ends take six to ten steps. Choices.
 SETTLED, NARROW, MOST_STEPS = 1e-6, 1e-13, 60
+# The bound and the tail itself may differ by this share of it, as rounding leaves open where the
+# set begins. A choice.
+CERTAIN = 1e-4
 
 
 def ends_of_own_sets(laws: Laws, estimates: Array, level: float) -> Array:
     """Ends of intervals, shape (d, 2): the outermost means at which a tail is (1 − level)/2.
 
-    Every finite end has this tail within the set that belongs to it. An end is infinite where the
-    outermost mean that is tried is not rejected, or where no mean with this tail was found. The
+    Every finite end has this tail, up to a share of CERTAIN, within the set that belongs to it. An
+    end is infinite where the outermost mean that is tried is not rejected, where no mean with this
+    tail was found, or where rounding or a limit leaves open which tail it has. The
     mean 0 is tried, so that the interval holds it where its test does not reject it.
 
     estimates, shape (d,): The coefficients, in standard errors, as means and ends are.
@@ -67,5 +71,8 @@ def ends_of_own_sets(laws: Laws, estimates: Array, level: float) -> Array:
         maxiter=MOST_STEPS,
     )
     right = np.abs(found.f_x) <= SETTLED
+    for i, law in enumerate(laws(places, found.x)):
+        odds = [law.log_odds(float(found.x[i]), upper) for upper in (False, True)]
+        right[i] &= odds[1] - odds[0] <= CERTAIN
     ends[places[right], np.where(lowers, 0, 1)[right]] = found.x[right]
     return ends

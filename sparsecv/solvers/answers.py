@@ -261,9 +261,9 @@ class Exact(Solver):
     def limits_of_searches(
         self, path: PathProblem, g: int, limits: Limits, left_open: bool
     ) -> Limits:
-        """The limits of the searches at one γ that follow its tree of all sizes.
+        """The limits of the searches at one γ, its tree of all sizes included.
 
-        left_open: Whether that tree, or without one the tree of the γ before, was left open.
+        left_open: Whether the last tree, at this γ or the γ before, was left open.
         """
         if g == 0 or not path.gave_up[g - 1] or limits.node_limit is None:
             return limits
@@ -282,8 +282,10 @@ class Exact(Solver):
         tree, spread = trees.tree, trees.tree.stretch * coefficient_spread(at)
         if not all_certain(at, spread):
             return False
-        nodes = self.nodes_of_a_tree(path, g > 0 and bool(path.left_open[g - 1]))
-        status = trees.search(at, limits.within(nodes=nodes))
+        left_open = g > 0 and bool(path.left_open[g - 1])
+        within = self.limits_of_searches(path, g, limits, left_open)
+        nodes = self.nodes_of_a_tree(path, left_open)
+        status = trees.search(at, within.within(nodes=nodes))
         if status is None:
             return False
         searched, proved = trees.todo[tree.inner], np.ones(path.sizes.size, dtype=bool)

@@ -11,6 +11,7 @@ from support.problems import plain, regression
 from sparsecv.solvers import (
     SparseRidgeProblem,
     Status,
+    answers,
     best_subsets,
     solve,
     solve_sizes,
@@ -126,6 +127,25 @@ def test_one_tree_at_every_gamma_has_bounds_that_hold(nodes: int | None) -> None
             least, found = min(every), at_gamma.objective(path.support(0, t))
             assert path.lower_bound[0, t] <= least * (1.0 + 1e-12)
             assert not path.proved[0, t] or found <= least * (1.0 + 1e-9)
+
+
+def test_a_limit_of_nodes_ends_all_searches_of_a_gamma(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tree that has had the nodes of a γ leaves none for searches of single sizes.
+
+    Where the limit was reached at a γ, the tree and the searches of the next γ have a tenth of it.
+    """
+    monkeypatch.setattr(answers, "NODES_OF_A_PROOF", 1000)
+    turns = Way(LEAPS, nodes=50), Way(ALONE, nodes=10_000)
+    monkeypatch.setattr(size_sweep, "ways", lambda *_: turns)
+    X, y = regression(60, 25, [1.0] * 10, seed=3, noise=3.0)
+    problem = SparseRidgeProblem(X, y, gamma=1.0, tau=1)
+    path = support_path(problem, [0.1, 0.2, 0.3], range(1, 26), limits=Limits(node_limit=100))
+    assert not path.proved.all(axis=1).any()
+    assert path.n_trees.tolist() == [1, 1, 1]
+    assert (path.n_nodes <= [101, 11, 11]).all()  # The root is not counted beforehand.
+    best = [one.objective for one in best_subsets(problem.replace(gamma=0.1), sizes=path.sizes)]
+    assert (path.lower_bound[0] <= best).all()
+    assert (path.objective[0] >= best * np.array(1.0 - 1e-12)).all()
 
 
 def test_columns_of_zeros() -> None:

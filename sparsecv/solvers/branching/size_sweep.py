@@ -129,8 +129,13 @@ class SizeSearch:
         if asked.include.sum() == self.sizes[0]:  # Nothing is left to choose for the first size.
             included = asked.columns_of(np.flatnonzero(asked.include))
             self.answers[0] = only_support(problem, included)
+        had = 0 if self.tree is None else self.tree.n_nodes
+        if self.open and self.tree is not None:
+            # What a tree that was begun elsewhere knows counts before another search begins.
+            ended = self.by_tree(Way(LEAPS), limits.within(nodes=had))
+            if self.is_over(limits):
+                return self
         for way in ways(problem, self.sizes.tolist()) if self.open else ():
-            had = 0 if self.tree is None else self.tree.n_nodes
             if way.search == LEAPS and way.nodes is not None and had >= way.nodes:
                 continue  # The tree was begun elsewhere, and has had the nodes of this turn.
             if way.search == LEAPS and not ended:
@@ -139,13 +144,17 @@ class SizeSearch:
                 self.alone(way, limits)
             elif way.search == EVERY:
                 self.every(way, limits.after(self.n_nodes))
-            reached = limits.reached(self.n_nodes)
-            if reached is not None:
-                for i in self.open:
-                    self.answers[i] = replace(self.answers[i], status=reached)
-            if not self.open or reached is not None:
+            if self.is_over(limits):
                 break
         return self
+
+    def is_over(self, limits: Limits) -> bool:
+        """Whether every size is proved, or a limit is reached, which open sizes get as status."""
+        reached = limits.reached(self.n_nodes)
+        if reached is not None:
+            for i in self.open:
+                self.answers[i] = replace(self.answers[i], status=reached)
+        return not self.open or reached is not None
 
     def enter(self, i: int, found: Answer) -> None:
         """Take over the support of a later search if it is as good, its bound and its status."""

@@ -48,7 +48,8 @@ def read(data: str, asked: SimpleNamespace, report: Report) -> tuple[Table, list
         option: getattr(asked, option) for option in ("target", "weights", "groups", "missing")
     }
     if place.is_dir() or ("*" in data and not place.exists()):
-        refused = {one: getattr(asked, one) for one in ("factor", "decimal", "thousands", "na")}
+        rows = ("factor", "decimal", "thousands", "na", "names", "header")
+        refused = {one: getattr(asked, one) for one in rows}
         dropped = [name for text in asked.exclude or () for name in names_in(text)]
         return open_parquet(str(place), drop=dropped, **roles, **refused), []
     source, name = locate(data, reading(asked))
@@ -70,12 +71,18 @@ def reading(asked: SimpleNamespace, saved: Reading | None = None) -> Reading:
     saved: How the table of a saved model was read; an option that is given replaces its part.
     """
     from ..tables.marks import AS_SHOWN
+    from ..tables.text import read_names
 
-    options = ("encoding", "decimal", "thousands", "na")
+    options = ("encoding", "decimal", "thousands", "na", "header")
     given: dict[str, Any] = {one: getattr(asked, one) for one in options}
     given = {option: value for option, value in given.items() if value is not None}
     if "na" in given:
         given["na"] = names_in(given["na"])
+    if asked.names is not None:
+        given["names"] = read_names(asked.names)
+        given.setdefault("header", None)  # What a saved model says of it was said of other names.
+    elif asked.header:
+        given["names"] = ()
     read_as = saved or AS_SHOWN
     # One sign cannot be both marks. Where an option gives one mark the sign that the saved table
     # had for the other, the other mark of this file is not known, and the file has to show it.

@@ -99,6 +99,15 @@ PANELS: dict[str, dict[str, Option]] = {
         ),
         "thousands": option(Text, None, "Mark between groups of three digits, such as . or ,."),
         "na": option(Text, None, "Codes of missing values, as -999,-200."),
+        "names": option(
+            File, None, "File with the names of all columns, for a table without a line of names."
+        ),
+        "header": option(
+            bool | None,
+            None,
+            "Whether the first line holds the names; with --no-header columns are x1, x2, ...",
+            "--header/--no-header",
+        ),
         "encoding": option(Text, None, "Encoding of a text file, such as latin-1; default: utf-8."),
     },
     "Folds": {
@@ -274,7 +283,7 @@ COMMANDS = {
     ),
     "predict": command(
         "Predict the rows of a table by a saved model; a row that cannot be predicted stays empty.",
-        "model data out coverage ids unknown decimal thousands na encoding",
+        "model data out coverage ids unknown decimal thousands na names header encoding",
         model=argument(Path, ..., "A file that --save has written."),
         data=argument(str, ..., "A table, as for cv; its columns are matched by name."),
         out=option(File, None, "Write predictions as CSV here; default: the screen."),

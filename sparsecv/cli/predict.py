@@ -18,6 +18,7 @@ from ..errors import InputError, file_faults
 from ..tables.datasets import locate
 from ..tables.factors import features
 from ..tables.faults import Faults
+from ..tables.sources import refuse_names
 from . import outputs
 from .console import reading
 from .options import Exit
@@ -47,6 +48,8 @@ def predict(model: Path, data: str, **options: Any) -> Exit:
                 "folds hold out every row once and rows have no weights or missing values"
             )
     source, _ = locate(data, reading(asked, saved.reading))
+    if asked.names is not None or asked.header is not None:
+        refuse_names(source)
     ids = list(asked.ids or ())
     labels = source.texts(ids)
     coding = saved.coding(with_intervals)

@@ -261,8 +261,9 @@ def _as_reading(**kept: Any) -> Reading:
     found = Reading(**kept)
     checked_encoding(found.encoding)
     possible_marks(found)
-    if not isinstance(found.na, (list, tuple)):
+    for texts in (found.na, found.names):
+        if not isinstance(texts, (list, tuple)) or not all(isinstance(one, str) for one in texts):
+            raise TypeError
+    if found.usual not in (None, ".", ",") or found.header not in (None, True, False):
         raise TypeError
-    if found.usual not in (None, ".", ",") or not all(isinstance(code, str) for code in found.na):
-        raise TypeError
-    return found._replace(na=tuple(found.na))
+    return found._replace(na=tuple(found.na), names=tuple(found.names))

@@ -82,7 +82,7 @@ def open_parquet(
     except ImportError:
         raise InputError(f"{path}: {not_installed('dask', 'distributed')}") from None
     for option, value in others.items():
-        if value:
+        if value is not None:
             raise InputError(
                 f"--{option.replace('_', '-')} needs the rows in memory, and {path} is reduced to "
                 "the moments of K folds: write one file, or leave the option out"

@@ -6,6 +6,7 @@ In every function ``label`` is the table's name in messages.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Collection, Mapping, Sequence
 from itertools import islice
 
@@ -32,12 +33,28 @@ MAX_LEVELS = 100
 The number is a choice."""
 # The 0/1 columns of a table take at most this many bytes. The number is a choice.
 MAX_BYTES_OF_LEVELS = 1_500_000_000
-_DATE = re.compile(r"\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[/.]\d{1,2}[/.]\d{2,4}|\d{4}/\d{1,2}/\d{1,2}")
+_MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+# The pattern matches dates, to the day, the month or the quarter, and what follows a day.
+_DATE = re.compile(
+    r"\d{4}-\d{1,2}-\d{1,2}|\d{1,2}[/.]\d{1,2}[/.]\d{2,4}|\d{4}/\d{1,2}/\d{1,2}|\d{8}T\d{2,6}"
+    r"|\d{4}([-/]\d{1,2}|[- ]?[MQ]\d{1,2})$|\d{1,2}/\d{4}$"
+    rf"|(\d{{1,2}}[-/. ])?{_MONTH}[-/. ]((\d{{1,2}},?[-/ ])?\d{{2,4}})\b",
+    re.IGNORECASE,
+)
 # The pattern matches numbers with separators of thousands, a decimal comma, a currency or a per
 # cent sign.
 _DISGUISED = re.compile(
     r"[-+(]? ?[$€£¥₹]? ?[-+]?(\d+|\d{1,3}([,.'_\u00a0\u202f ]\d{3})+)([.,]\d+)? ?[$€£¥₹%‰]?\)?"
 )
+# A column of text holds numbers and a few codes where at most so many distinct cells, and fewer
+# than its distinct numbers, are none. They are also in at most this share of the rows, or the
+# distinct numbers are at least so many; else the column is a factor, such as 2, 3, 4, 5+. All three
+# are choices.
+MAX_CODES = 5
+MAX_SHARE_OF_CODES = 0.1
+MANY_NUMBERS = 10
+# The pattern matches a number with a mark before or behind it, such as 12.5T.
+_MARKED = re.compile(r"([^\d\s.,+-]{0,3}) ?[-+]?(\d+[.,]?\d*|[.,]\d+) ?([^\d\s.,+-]{0,3})")
 _SIGNS = re.compile("[$€£¥₹%‰(]")
 _PLAIN = "write digits and a point alone"
 # Numbers that may take the place of cells on time, and how pandas makes them of a frame {t}.
@@ -68,6 +85,7 @@ def _describe(column: Column, n: int, faults: Faults) -> None:
     kind, example = _kind(column)
     example = example if command else ""
     levels, mends, called = len(set(column.words or ())), list[str](), "column"
+    codes = list[int]()
     if kind.startswith("type "):
         what = f"has {kind}, neither numeric nor text"
         if not command:
@@ -80,25 +98,75 @@ def _describe(column: Column, n: int, faults: Faults) -> None:
         # The options serve no currencies and no per cent.
         if command and not _SIGNS.search("".join(map(str, column.cells[:MAX_LEVELS]))):
             mends.append("name their marks with --decimal and --thousands")
+    elif codes := _codes(column):
+        what, mends = _of_codes(column, codes, command)
     elif is_target:
         what = f"holds text{example}"
     elif not column.declared and (levels > MAX_LEVELS or levels == n):
         many = levels > MAX_LEVELS
         why = f"has more than {MAX_LEVELS} levels" if many else "has another value in every row"
         what, called = f"{why}{example}, so it looks like an identifier", "text column"
-        mends = [f"declare it a factor with --factor {quoted(name)}"]
+        mends = [_declare(name, command)]
         if not command:
-            mends = [f"declare it a factor by X[{name!r}].astype('category')"]
             mends += [f"make numbers of it by pandas.to_numeric(X[{name!r}])", "drop it"]
     else:
         return
     if is_target:
         called, what = "the target column", f"is not numeric: it {what}"
-        if kind == "text" or kind in _RECIPES:
+        if (kind == "text" and not codes) or kind in _RECIPES:
             what += "; the target is never encoded"
         # No other remedy turns the target into numbers.
-        mends = [*(mends if kind == "numbers" else []), "name a numeric column with --target"]
+        mends = mends[:-1] if codes else mends if kind == "numbers" else []
+        mends = [*mends, "name a numeric column with --target"]
     faults.add(name, f"{called} {quoted(name)} {what}", mends)
+
+
+def _codes(column: Column) -> list[int]:
+    """The positions of the cells that are no numbers, where they are few beside the numbers.
+
+    There are none in a declared factor. Of numbers with up to three marks, such as T in 12.5T,
+    there may be nearly as many as plain numbers.
+    """
+    places = [place for place in range(len(column.cells)) if column.number(place) is None]
+    numbers = len(column.cells) - len(places)
+    few = 0 < len(places) < numbers
+    few = few and (len(places) <= MAX_CODES or 0 < len(_marks(column, places)) <= 3)
+    rare = np.isin(column.values, places).mean() <= MAX_SHARE_OF_CODES
+    return places if few and (rare or numbers >= MANY_NUMBERS) and not column.declared else []
+
+
+def _marks(column: Column, places: Sequence[int]) -> list[str]:
+    """The marks of cells that are numbers with a mark; none where a cell is something else."""
+    found = [_MARKED.fullmatch(str(column.cells[place]).strip()) for place in places]
+    marks = [one[1] + one[3] for one in found if one is not None]
+    return list(dict.fromkeys(marks)) if len(marks) == len(places) else []
+
+
+def _of_codes(column: Column, codes: Sequence[int], command: bool) -> tuple[str, list[str]]:
+    """What is said of a column of numbers with a few codes, and what a user can do about it."""
+    name, marks = column.name, _marks(column, codes)
+    rows = int(np.isin(column.values, codes).sum())
+    texts = ", ".join(
+        f"{quoted(column.cells[code])} (data row {column.row(code)})" for code in codes[:MAX_CODES]
+    )
+    more = ", ..." * (len(codes) > MAX_CODES)
+    what = f"holds numbers, and {texts}{more} in {rows} of {len(column.values)} rows"
+    if marks:
+        what += f", with the mark {quoted_names(marks)}"
+        mends = ["write the numbers alone"]
+    elif command:
+        every = ",".join(str(column.cells[code]).strip() for code in codes)
+        mends = [f"say that this is a missing value with --na {shlex.quote(every)} --missing drop"]
+    else:
+        mends = [f"make numbers of it by pandas.to_numeric(X[{name!r}], errors='coerce')"]
+    return what, [*mends, _declare(name, command)]
+
+
+def _declare(name: str, command: bool) -> str:
+    """How a user declares a column to be a factor."""
+    if command:
+        return f"declare it a factor with --factor {quoted(name)}"
+    return f"declare it a factor by X[{name!r}].astype('category')"
 
 
 def _kind(column: Column) -> tuple[str, str]:

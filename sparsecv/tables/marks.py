@@ -27,6 +27,10 @@ class Reading(NamedTuple):
     encoding: Encoding of a text file, by a name that Python knows.
     decimal, thousands: Marks of numbers in text; by default the file shows what they are.
     na: Codes of missing values, besides an empty cell, NA and the like.
+    header: Whether the first line holds the names of the columns; by default it does, and a table
+        whose first line looks like a row is refused.
+    names: Names of all columns, in place of those in the first line. With names and no ``header``
+        there is no line of names. Columns of a file without names are x1, x2 and so on.
     usual: The decimal mark of a file whose numbers leave open which one it has, such as that of the
         table to which a saved model was fitted; with None such a file is refused.
     """
@@ -36,6 +40,13 @@ class Reading(NamedTuple):
     thousands: str | None = None
     na: tuple[str, ...] = ()
     usual: str | None = None
+    header: bool | None = None
+    names: tuple[str, ...] = ()
+
+    @property
+    def has_header(self) -> bool:
+        """Whether the first line is one of names, and no row."""
+        return not self.names if self.header is None else self.header
 
 
 # The file itself shows how its numbers are written.

@@ -39,6 +39,8 @@ class Source:
         Returns the columns. It raises an InputError where the table cannot be read.
     index: Names of columns that are no features unless a user names them.
     reading: How the text in the table is read.
+    in_lines: Whether the names are those of a first line, which may be a row by mistake.
+    notes: What a user should know of how the table was read.
     """
 
     label: str
@@ -46,6 +48,8 @@ class Source:
     read: Callable[[Sequence[str], Collection[str]], Cells]
     index: Sequence[str] = ()
     reading: Reading = AS_SHOWN
+    in_lines: bool = False
+    notes: Sequence[str] = ()
 
     def texts(self, columns: Sequence[str]) -> list[list[str]]:
         """The cells of some columns as text, row by row; a missing cell is an empty text.

@@ -35,7 +35,7 @@ from .marks import AS_SHOWN, Reading, possible_marks
 from .roles import groups_of, weights_of
 from .source import CELLS_AT_A_TIME, Cells, Source, source_of_frame
 from .table import Table
-from .text import TextFile, check_header, in_numbers
+from .text import TextFile, check_header, in_numbers, names_of, refuse_row_as_names
 
 
 def _refuse_other_kinds(place: Path) -> None:
@@ -200,7 +200,8 @@ def _open_workbook(path: Path, reading: Reading) -> Source:
 
     try:
         with pd.ExcelFile(path, engine="calamine") as book:
-            label = f"{path.name}, sheet {quoted(str(book.sheet_names[0]))}"
+            sheets = [str(name) for name in book.sheet_names]
+            label = f"{path.name}, sheet {quoted(sheets[0])}"
             cells = pd.read_excel(book, header=None, dtype=object, keep_default_na=False)
     except (CalamineError, OSError, IndexError, ValueError) as error:
         reason = first_line(error, "it has no sheet")
@@ -210,10 +211,10 @@ def _open_workbook(path: Path, reading: Reading) -> Source:
     cells = cells[(cells.map(str) != "").any(axis=1)]
     if cells.empty:
         raise InputError(f"{label}: the sheet is empty; a header line is needed")
-    names = [str(name).strip() for name in cells.iloc[0]]
-    lines = [",".join(map(str, row)) for row in cells.iloc[:2].itertuples(index=False)]
-    check_header(label, names, lines[0], lines[-1] if len(lines) > 1 else "")
-    rows = cells.iloc[1:]
+    top, *below = [[str(cell).strip() for cell in row] for row in cells.iloc[:2].to_numpy()]
+    check_header(label, top, below[0] if below else [], reading)
+    names = names_of(label, top, reading)
+    rows = cells.iloc[int(reading.has_header) :]
 
     def read(columns: Sequence[str], factors: Collection[str]) -> Cells:
         found = dict[str, Column]()
@@ -224,7 +225,15 @@ def _open_workbook(path: Path, reading: Reading) -> Source:
             )
         return Cells(len(rows), *in_numbers(label, found, possible, reading.usual))
 
-    return Source(label, names, read, reading=reading)
+    notes = [f"sheet {quoted(sheets[0])} is read, of {len(sheets)}"] * (len(sheets) > 1)
+    return Source(label, names, read, reading=reading, in_lines=True, notes=notes)
+
+
+def refuse_names(source: Source) -> None:
+    """Raise an InputError where a user says what the first line holds of a table without lines."""
+    if not source.in_lines:
+        what = "--names, --header and --no-header are for text files and workbooks"
+        raise InputError(f"{source.label}: {what}; the table has names of its own")
 
 
 def name_of(path: str | PathLike[str]) -> str:
@@ -296,6 +305,8 @@ def table_of(
     name: The table's name in output.
     Raises InputError: The file cannot be used; the message names columns, rows or options at fault.
     """
+    if source.reading.names or source.reading.header is not None:
+        refuse_names(source)
     uses = {"target": target, "weights": weights, "groups": groups}
     drop = [drop] if isinstance(drop, str) else list(drop)
     if missing not in (None, "drop", "mean"):
@@ -313,6 +324,8 @@ def table_of(
     used = [*use.features, use.target]
     others = [one for one in (use.weights, use.groups) if one is not None]
     n, columns, decimal = source.read(list(dict.fromkeys([*used, *others])), factors)
+    if source.in_lines and source.reading.has_header and source.reading.header is None:
+        refuse_row_as_names(source.label, columns.values())
     faults = Faults(source.label, use.target, missing is not None, used)
     coding = learned(source.label, n, [columns[one] for one in used], faults)
     roles = {one: columns[one] for one in others}
@@ -335,5 +348,5 @@ def table_of(
     if use.groups is not None:
         table.groups = groups_of(source.label, roles[use.groups], kept)
         table.groups_name = use.groups
-    table.left_out = unnamed
+    table.left_out, table.source_notes = unnamed, source.notes
     return table

@@ -46,6 +46,8 @@ class Table:
         groups.
     left_out : str or None
         Name of the column that was left out because it only counts or names the rows.
+    source_notes : list of str
+        What a user should know of how the file was read.
     missing : "mean" or None
         Where features may be NaN, what fills them from training rows.
     rows_left_out : int
@@ -65,6 +67,7 @@ class Table:
     weights_name: str | None = None
     groups_name: str | None = None
     left_out: str | None = None
+    source_notes: Sequence[str] = ()
     missing: str | None = None
     rows_left_out = 0
     reading = AS_SHOWN
@@ -108,14 +111,14 @@ class Table:
         return len(self.feature_names)
 
     def notes(self) -> list[str]:
-        """Remarks for the user: one sentence on the rows left out, and one on each of some columns.
+        """Remarks for the user: on the file, on rows left out, and one on each of some columns.
 
         These columns are the unnamed index of an exported table, factors of two levels, which
         became a single 0/1 column, and columns that number the rows 0, 1, ... or 1, 2, ..., which
         may be identifiers. The latter are looked for in the first 1000 rows, of at least 10; rows
         that were left out may leave gaps.
         """
-        remarks = []
+        remarks = [*self.source_notes]
         if self.left_out is not None:
             remarks.append(
                 "the first column has no name and counts or names the rows: it is left out"

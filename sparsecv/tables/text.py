@@ -14,14 +14,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import InputError, first_line
-from .cells import Column, column_of, column_of_numbers
-from .columns import MISSING, FloatArray, quoted, reads_as_number
+from ..errors import InputError, file_faults, first_line
+from .cells import Column, column_of, column_of_numbers, level_text
+from .columns import MISSING, FloatArray, check_names, quoted, reads_as_number
 from .marks import Marks, Reading, checked_encoding, marks_of, possible_marks
 from .source import CELLS_AT_A_TIME, Cells, Source
 
 # Where two of these marks are equally frequent in the header line, the earlier mark is preferred.
 _DELIMITERS = "\t;,|"
+# What a user can do whose file has no line of names.
+_WITHOUT_NAMES = ", name the columns with --names FILE, or pass --no-header for x1, x2, ..."
 # pandas finds missing cells fast where it knows their texts; ``column_of`` finds the others.
 _USUAL_MISSING = sorted({*MISSING, *(text.upper() for text in MISSING), "NaN", "-NaN"})
 
@@ -47,23 +49,82 @@ def detect_delimiter(header: str, first: str) -> str:
     return ranked[0] if counts[ranked[0]] else ","
 
 
-def check_header(label: str, names: Sequence[str], header: str, first: str) -> None:
+def _by_spaces(name: str, cell: str) -> bool:
+    """Whether a name and the cell below it look like several of each, with blanks between them."""
+    parts = cell.split()
+    if len(parts) < 2 or len(parts) != len(name.split()):
+        return False
+    # 12 345 may be a number with a blank between thousands.
+    is_number = any(Marks(point, " ").number(" ".join(parts)) is not None for point in ".,")
+    return not is_number and all(reads_as_number(part) or part in MISSING for part in parts)
+
+
+def check_header(label: str, names: Sequence[str], row: Sequence[str], reading: Reading) -> None:
     """Raise an InputError where the first line of a table does not hold names of columns.
 
-    header, first: The line of the names, and the line of the first row.
+    names, row: The cells of the first line, and those of the first row below.
     """
-    separated, wrong = any(mark in first for mark in _DELIMITERS), ""
-    if all(map(reads_as_number, names)):
+    numbers = [name for name in names if reads_as_number(name)]
+    twice = [name for name in numbers if names.count(name) > 1]
+    wide = len(row) > 1 or any(mark in cell for cell in row for mark in _DELIMITERS)
+    blank = not all(names)
+    titled = wide and bool(names[0]) and not any(names[1:])
+    # The row below is the line of names if it has neither gaps, as the first line has, nor numbers.
+    full = len(row) == len(names) and MISSING.isdisjoint(cell.strip().lower() for cell in row)
+    titled = titled or (blank and full and not _numbers_in(row))
+    one = len(names) == 1 and " " in names[0] and len(names[0].split()) == len("".join(row).split())
+    if one or any(map(_by_spaces, names, row)):
+        wrong = "the columns seem to be separated by spaces; separate them by comma, semicolon, "
+        wrong += "tab or | (pandas.read_csv(path, sep=r'\\s+') reads such files)"
+    elif reading.header is not None:
+        return
+    elif len(numbers) == len(names):
         wrong = f"the first line holds numbers only (for example {quoted(names[0])}); add a header "
-        wrong += "line with the column names"
-    elif len(names) == 1 and len(header.split()) == len(first.split()) > 1:
-        wrong = "the columns seem to be separated by spaces; separate them by "
-        wrong += "comma, semicolon, tab or |"
-    elif separated and names[0] and not any(names[1:]):
-        wrong = f"the first line {quoted(header.strip())} looks like a title above the header "
-        wrong += "line; remove it"
-    if wrong:
-        raise InputError(f"{label}: {wrong}")
+        wrong += f"line with the column names{_WITHOUT_NAMES}"
+    elif twice:
+        wrong = f"the first line has {quoted(twice[0])} twice, and looks like a row and no line of "
+        wrong += f"names; add a header line{_WITHOUT_NAMES}"
+    elif titled:
+        wrong = f"the first line {quoted(', '.join(filter(None, names)))} looks like a title above "
+        wrong += "the header line; remove it"
+    else:
+        return
+    raise InputError(f"{label}: {wrong}")
+
+
+def _numbers_in(cells: Sequence[str]) -> bool:
+    """Whether a cell is a number in any way to write numbers."""
+    ways = [Marks(point, other) for point, other in ((".", ","), (",", "."))]
+    return any(way.number(cell.strip()) is not None for cell in cells for way in ways)
+
+
+def refuse_row_as_names(label: str, columns: Collection[Column]) -> None:
+    """Raise an InputError where the first line of a table, taken for names, looks like a row.
+
+    A text above numbers is a name. Where no column of numbers has one, or fewer columns of numbers
+    have one than columns of text repeat one of their cells in the first line, the line is a row.
+    Numbers in equal steps may be names, such as years.
+
+    columns: The columns with the names that the first line gives.
+    """
+    numbers, named, repeated = list[str](), 0, list[str]()
+    for column in columns:
+        if column.words is not None:
+            repeated += [column.name] * (level_text(column.name) in column.words)
+        elif _numbers_in([column.name]) or level_text(column.name) in ("True", "False"):
+            numbers.append(column.name)
+        else:
+            named += column.name.lower() not in MISSING
+    steps = np.diff([float(name) for name in numbers if reads_as_number(name)])
+    even = len(steps) > 1 and bool((np.abs(steps - steps[0]) <= 1e-9 * np.abs(steps[0])).all())
+    if len(repeated) > named or (numbers and not named and not (even and not repeated)):
+        above = f"{quoted(numbers[0])} stands above numbers" if numbers else ""
+        again = f"{quoted(repeated[0])} is also a cell below it" if repeated else ""
+        why = " and ".join(filter(None, (again, above)))
+        raise InputError(
+            f"{label}: the first line looks like a row and no line of names ({why}); add a header "
+            f"line{_WITHOUT_NAMES}; pass --header if the line holds names"
+        )
 
 
 def in_numbers(
@@ -101,6 +162,38 @@ def in_numbers(
     return {name: one.under(marks) for name, one in found.items()}, shown and shown.decimal
 
 
+def read_names(path: Path) -> tuple[str, ...]:
+    """The names in the file of --names, one in each line or several with a mark between them.
+
+    Raises InputError: The file cannot be read, or a name is empty or occurs twice.
+    """
+    what = f"--names {path}"
+    try:
+        with file_faults(what):
+            lines = path.read_text(encoding="utf-8-sig").splitlines()
+        every = csv.reader(lines, delimiter=detect_delimiter((lines or [""])[0], ""), strict=True)
+        names = [name.strip() for row in every for name in row]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{what}: no list of names in UTF-8 ({first_line(error)})") from None
+    if not names:
+        raise InputError(f"{what}: the file is empty; it should hold a name for every column")
+    check_names(what, names)
+    return tuple(names)
+
+
+def names_of(label: str, top: Sequence[str], reading: Reading) -> list[str]:
+    """The names of a table's columns, from the cells of its first line or as a user says.
+
+    Raises InputError: A user names more columns, or fewer, than the table has.
+    """
+    if reading.names and len(reading.names) != len(top):
+        given = f"{len(reading.names)} name{'s' * (len(reading.names) > 1)}"
+        have = f"{len(top)} column{'s' * (len(top) > 1)}"
+        raise InputError(f"{label}: --names gives {given} where the table has {have}")
+    numbered = [f"x{j}" for j in range(1, len(top) + 1)]
+    return [*(reading.names or (top if reading.has_header else numbered))]
+
+
 class _Parsed(NamedTuple):
     """Columns of a file of text as pandas reads them, by their positions.
 
@@ -118,7 +211,7 @@ class _Parsed(NamedTuple):
 
 
 class TextFile:
-    """A text file with a header line, which the constructor reads.
+    """A text file, of which the constructor reads the names of the columns.
 
     path: The file, which is decompressed where the name ends in ``.gz``.
     reading: What the user says of the text in the file.
@@ -140,7 +233,7 @@ class TextFile:
     @property
     def source(self) -> Source:
         """The file as a table whose columns are read by name."""
-        return Source(self.label, self.names, self.read, reading=self._reading)
+        return Source(self.label, self.names, self.read, reading=self._reading, in_lines=True)
 
     @contextmanager
     def _lines(self) -> Iterator[io.TextIOWrapper]:
@@ -180,14 +273,17 @@ class TextFile:
         self._delimiter = detect_delimiter(header, first)
         rest = chain([header, first], lines)
         reader = csv.reader(rest, delimiter=self._delimiter, skipinitialspace=True, strict=True)
-        self.names = [name.strip() for name in next(reader)]
+        top = [name.strip() for name in next(reader)]
         # The lines before the data, as pandas skips them; the header may hold quoted line breaks.
-        self._above = above + reader.line_num
-        check_header(self.label, self.names, header, first)
+        self._above = above + reader.line_num if self._reading.has_header else above
         try:
             row = next((fields for fields in reader if "".join(fields).strip()), [])
         except csv.Error:
             row = []
+        check_header(self.label, top, row, self._reading)
+        self.names = names_of(self.label, top, self._reading)
+        if not self._reading.has_header:
+            row = top
         # pandas takes the length of the first row for that of all rows.
         if len(row) != len(self.names) and row:
             self._check_rows()
@@ -223,11 +319,12 @@ class TextFile:
                 raise InputError(
                     f"{self.label}: malformed quotes from line {line} on; correct that line"
                 ) from None
-        is_first = line == self._above + 1
+        named = self._reading.has_header
+        is_first = named and line == self._above + 1
         hint = " (or remove line 1, if it is a title above the header)" * is_first
         raise InputError(
-            f"{self.label}: line {line} has {len(fields)} fields where the header has "
-            f"{width}; correct that line{hint}"
+            f"{self.label}: line {line} has {len(fields)} fields where the "
+            f"{'header' if named else 'first line'} has {width}; correct that line{hint}"
         )
 
     def _pieces(self, texts: Collection[int], places: list[int] | None = None) -> Iterator[Any]:

@@ -221,7 +221,7 @@ def test_missing_values(tmp_path: Path, cell: str, mark: str) -> None:
 def test_row_numbers_run_over_pieces(tmp_path: Path) -> None:
     rows = [f"{i},1" for i in range(2 * ROWS_OF_PIECES)]
     row = len(rows) - 23
-    for cell, word in (("", "missing"), ("inf", "infinite"), ("abc", "text")):
+    for cell, word in (("", "missing"), ("inf", "infinite"), ("abc", "numbers, and 'abc'")):
         rows[row - 1] = f"{cell},1"
         path = write(tmp_path / "t.csv", "\n".join(["a,y", *rows]))
         refused(path, word, "'a'", f"data row {row}")
@@ -255,7 +255,7 @@ def test_text_columns_become_levels(tmp_path: Path) -> None:
 
 
 def test_levels_of_a_column_that_turns_text_late(tmp_path: Path) -> None:
-    cells = ["03", "4"] * ROWS_OF_PIECES + ["5more"]
+    cells = ["03", "4"] * ROWS_OF_PIECES + ["5more"] * ROWS_OF_PIECES
     text = "\n".join(["y,doors,x", *(f"{i},{c},{i * i}" for i, c in enumerate(cells))])
     path = tmp_path / "t.csv.gz"
     path.write_bytes(gzip.compress(text.encode()))

@@ -1,0 +1,197 @@
+"""What the first line of a table holds, and which columns of texts are numbers or dates."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from support.commands import Capture, complaint, run_json
+from support.tables import refused, write
+
+from sparsecv import SparseRidge
+from sparsecv.cli.main import main
+from sparsecv.errors import InputError
+from sparsecv.tables.datasets import resolve
+from sparsecv.tables.marks import Reading
+
+N = 40
+RNG = np.random.default_rng(0)
+PRICES = [f"{value:.2f}" for value in RNG.uniform(5, 9, N)]
+SIZES = [f"{value:.1f}" for value in RNG.uniform(80, 99, N)]
+MAKES = [("ford", "opel", "fiat")[i % 3] for i in range(N)]
+MODELS = [f"type{i % 4}" for i in range(N)]
+
+
+def lines(*columns: list[str], mark: str = ",") -> str:
+    return "".join(mark.join(row) + "\n" for row in zip(*columns, strict=True))
+
+
+ROWS = lines(MAKES, MODELS, SIZES, PRICES)
+# The file, and what the message must name.
+NO_HEADERS = {
+    "texts repeat": (ROWS, "looks like a row|'ford' is also a cell|--names FILE|--no-header"),
+    "texts differ": (f"town,8.5,3\n{lines(MODELS, SIZES, PRICES)}", "'8.5' stands above numbers"),
+    "missing": (f"ford,?,8.1\n{lines(MAKES, SIZES, PRICES)}", "'ford' is also|'8.1' stands above"),
+    "twice": (f"8,0.5,0.5,u\n{lines(SIZES, SIZES, PRICES, MODELS)}", "'0.5' twice|--no-header"),
+    "numbers": (lines(SIZES, PRICES), "numbers only|--names FILE|--no-header"),
+    "commas": (lines(MAKES, SIZES, PRICES, mark=";").replace(".", ","), "looks like a row|'ford'"),
+    "booleans": (f"true,ford,3.5\n{lines(['true', 'false'] * 20, MAKES, PRICES)}", "'ford'"),
+    "spaces and a tab": (
+        lines([f"{a}   8   {b}" for a, b in zip(SIZES, PRICES, strict=True)], MODELS, mark="\t"),
+        "seem to be separated by spaces|pandas.read_csv",
+    ),
+}
+HEADERS = {
+    "names": f"make,model,size,price\n{ROWS}",
+    "years": f"make,1990,1995,2000\n{lines(MAKES, SIZES, SIZES, PRICES)}",
+    "spectra": f"850,852.5,853,fat\n{lines(SIZES, SIZES, SIZES, PRICES)}",
+    "one name is a level": f"ford,8,price\n{lines(MAKES, SIZES, PRICES)}",
+    "thousands": f"my size;price\n{lines(['1 234'] * N, PRICES, mark=';')}",
+}
+
+
+@pytest.mark.parametrize("kind", NO_HEADERS)
+def test_a_row_is_not_taken_for_names(tmp_path: Path, kind: str) -> None:
+    text, words = NO_HEADERS[kind]
+    refused(write(tmp_path / "t.data", text), *words.split("|"))
+
+
+@pytest.mark.parametrize("kind", HEADERS)
+def test_names_may_be_numbers(tmp_path: Path, kind: str) -> None:
+    text = HEADERS[kind]
+    mark, blank = (";", " ") if ";" in text else (",", None)
+    table = resolve(write(tmp_path / "t.csv", text), reading=Reading(thousands=blank))
+    assert table.n == N
+    assert [*table.coding.names, table.target_name] == text.splitlines()[0].split(mark)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "xlsx"])
+@pytest.mark.parametrize("names", [(), ("make", "model", "size", "price")])
+def test_a_table_without_a_line_of_names(
+    tmp_path: Path, suffix: str, names: tuple[str, ...]
+) -> None:
+    path = write(tmp_path / "t.csv", ROWS)
+    if suffix == "xlsx":
+        path = tmp_path / "t.xlsx"
+        pd.read_csv(tmp_path / "t.csv", header=None).to_excel(path, header=False, index=False)
+        refused(path, "sheet 'Sheet1': the first line looks like a row")
+    reading = Reading(names=names) if names else Reading(header=False)
+    table = resolve(path, reading=reading)
+    assert table.n == N
+    np.testing.assert_allclose(table.load()[1], np.array(PRICES, dtype=float))
+    assert [*table.coding.names, table.target_name] == [*(names or ("x1", "x2", "x3", "x4"))]
+    both = resolve(path, reading=Reading(header=True, names=("a", "b", "c", "d")))
+    assert both.n == N - 1
+    assert resolve(path, reading=Reading(header=True)).target_name == PRICES[0]
+    three = Reading(names=("a", "b", "c"))
+    refused(path, "--names gives 3 names where the table has 4", reading=three)
+
+
+def test_a_model_reads_new_rows_as_its_table_was_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("t.data").write_text(ROWS)
+    Path("short.data").write_text("ford,type1,90.5,7\nopel,type2,85,6\nfiat,type0,90.5,7\n" * 2)
+    fit = ["fit", "t.data", "--tau", "3", "--gamma", "1"]
+    for option in (["--no-header"], ["--names", "names.txt"]):
+        Path("names.txt").write_text("make\nmodel\nsize\nprice\n")
+        said = run_json(*fit, *option, "--save", "m.json")
+        assert said["n"] == N
+        capsys.readouterr()
+        assert main(["predict", "m.json", "short.data"]) == 0
+        without = capsys.readouterr().out
+        assert len(without.splitlines()) == 7
+        named = "x1,x2,x3,x4" if option == ["--no-header"] else "make,model,size,price"
+        Path("named.csv").write_text(f"{named}\n{Path('short.data').read_text()}")
+        assert main(["predict", "m.json", "named.csv", "--header"]) == 0
+        assert capsys.readouterr().out == without
+        Path("names.txt").write_text(named.replace(",", " ; "))
+        assert main(["predict", "m.json", "short.data", "--names", "names.txt"]) == 0
+        assert capsys.readouterr().out == without
+    pd.DataFrame({"a": [1.0, 2.0, 4.0], "y": [1.0, 2.0, 3.0]}).to_parquet("t.parquet")
+    for command in ("cv diabetes --no-header", "cv t.parquet --header"):
+        complaint(capsys, command.split(), ["for text files and workbooks", "names of its own"])
+    wrong = {"": "the file is empty", "a,a,b,c": "duplicate", "a,b,c": "3 names", "ä": "UTF-8"}
+    for text, words in wrong.items():
+        Path("names.txt").write_bytes(text.encode("latin-1"))
+        complaint(capsys, [*fit, "--names", "names.txt"], ["--names", words])
+    complaint(capsys, [*fit, "--names", "none.txt"], ["--names none.txt", "No such file"])
+
+
+# ---------------------------------------------------------------------------- texts that are none
+
+
+@pytest.mark.parametrize("code", [".", "..", "-", ":", "None", "n.a.", "#DIV/0!", "14+", "N/D"])
+@pytest.mark.parametrize("decimals", [0, 3])
+def test_numbers_and_a_few_codes_are_no_factor(tmp_path: Path, code: str, decimals: int) -> None:
+    cells = [f"{value:.{decimals}f}" for value in RNG.uniform(0, 15, 200)]
+    cells[3] = cells[50] = cells[120] = code
+    text = "rooms,y\n" + "".join(f"{cell},{i % 7}\n" for i, cell in enumerate(cells))
+    path = write(tmp_path / "t.csv", text)
+    refused(path, "'rooms'", f"{code!r} (data row 4) in 3 of 200 rows", "--na", "--factor 'rooms'")
+    missing = resolve(path, reading=Reading(na=(code,)), missing="drop")
+    assert missing.n == 197
+    assert missing.feature_names == ["rooms"]
+    if not decimals:
+        assert f"rooms={code}" in resolve(path, factors=["rooms"]).feature_names
+    refused(path, "target column 'rooms'", f"{code!r} (data row 4)", "--na", target="rooms")
+    frame = pd.read_csv(path)
+    if frame["rooms"].dtype.kind not in "iuf":
+        with pytest.raises(InputError, match=r"pandas\.to_numeric\(X\['rooms'\]"):
+            SparseRidge(1).fit(frame[["rooms"]], frame["y"])
+
+
+def test_a_mark_of_numbers_is_named(tmp_path: Path) -> None:
+    """Weather stations mark doubtful numbers; each marked number is another text."""
+    cells = [f"{value:.2f}{'s' * (i % 5 == 0)}" for i, value in enumerate(RNG.uniform(0, 9, 90))]
+    cells[3] = "0.01T"
+    text = "rain,y\n" + "".join(f"{cell},{i % 7}\n" for i, cell in enumerate(cells))
+    path = write(tmp_path / "t.csv", text)
+    refused(path, "with the mark 's', 'T'", "in 19 of 90 rows", "write the numbers alone")
+
+
+@pytest.mark.parametrize(
+    "levels",
+    [["2", "3", "4", "5more"], ["A1", "A2", "B1"], ["10mg", "20mg", "50mg"], ["1", "no"]],
+)
+def test_levels_with_digits_are_a_factor(tmp_path: Path, levels: list[str]) -> None:
+    text = "g,y\n" + "".join(f"{levels[i % len(levels)]},{i % 7}\n" for i in range(60))
+    assert resolve(write(tmp_path / "t.csv", text)).coding.levels == {"g": levels}
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "%d-%b-%y",
+        "%b %d %Y",
+        "%b %d, %Y",
+        "%d %B %Y",
+        "%Y%m%dT000000",
+        "%b-%y",
+        "%Y-%m",
+        "%YM%m",
+        "%Y-%m-%d",
+        "%d.%m.%Y",
+        "%m/%d/%y",
+        "%m/%Y",
+        "%YQ1",
+        "%d-%b-%Y 10:30",
+        "%Y-%m-%dT%H:%M",
+    ],
+)
+def test_dates_are_refused_however_they_are_written(tmp_path: Path, form: str) -> None:
+    days = pd.date_range("2014-01-13", periods=30, freq="31D").repeat(3)
+    rows = "".join(f'"{day:{form}}",{i % 7},{i % 5}\n' for i, day in enumerate(days))
+    path = write(tmp_path / "t.csv", f"when,x,y\n{rows}")
+    refused(path, "'when' holds dates", f"{days[0]:{form}}"[:10], "days since the first row")
+
+
+@pytest.mark.parametrize("levels", [["may", "june"], ["mon", "dec"], ["19", "20M"], ["1-2", "3-4"]])
+def test_what_only_looks_like_a_date_is_a_factor(tmp_path: Path, levels: list[Any]) -> None:
+    text = "g,y\n" + "".join(f"{levels[i % 2]},{i % 7}\n" for i in range(60))
+    table = resolve(write(tmp_path / "t.csv", text))
+    assert table.coding.levels == {"g": sorted(levels)}

@@ -401,7 +401,11 @@ def test_the_screen_says_what_is_certified(here: Path, capsys: pytest.CaptureFix
         assert main([*asked, *more]) == 0
         said = capsys.readouterr().err
         assert f"proof proves: {verify.check('proof', 'proof.csv')[0]}" in said
-        assert ("says nothing of it" in said) == other, more
+        assert ("says nothing of the model" in said) == other, more
+        assert "of the range" not in said
+    asked[3] = "global:1:10"
+    assert main([*asked, "--folds", "3"]) == 0
+    assert "is of the 12 γ that it names, and not of every γ" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("content", [b"", b"a,b\n1,2\n", b"\xff\xfe\x00", b"{}\n"])

@@ -18,6 +18,7 @@ from ..plots import curves, over_gamma, size_path
 from ..report.frames import alternatives_of_sizes, criteria_of_sizes
 from ..report.peers import linear_peers
 from ..selection.certified_choice import choice_certificate
+from ..selection.claims import beyond_certificate
 from ..selection.intervals import fold_models
 from ..selection.nested import nested_by_default, nested_error, refuse_nested
 from ..selection.result import HeldOut, Result, Shown
@@ -117,8 +118,8 @@ def _certify(result: Result, held_out: HeldOut, path: Path) -> None:
     made = choice_certificate(result)
     made.save(path)
     note(f"{path} proves: {made.claim[0]}")
-    if not held_out.choice.is_least(held_out.surface):
-        note("the model that is chosen is another, and the certificate says nothing of it")
+    if text := beyond_certificate(held_out.surface, held_out.choice, result.claim):
+        note(text)
 
 
 def add_frames(result: Result, asked: SimpleNamespace) -> None:

@@ -16,7 +16,7 @@ from ..design.model import Model
 from ..errors import InputError, UnprovedWarning, warn_caller
 from ..selection.certified_choice import choice_certificate
 from ..selection.choice import Choice
-from ..selection.claims import Claim
+from ..selection.claims import Claim, beyond_certificate
 from ..selection.intervals import fold_models
 from ..selection.nested import nested_error, refuse_nested
 from ..selection.result import Result
@@ -373,13 +373,9 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         # The certificate needs a proof of every CV error; the choice may have needed few.
         fit.first = with_everything(study.again(), fit.first)
         fit.surface = fit.first.result
-        made, choice = choice_certificate(fit), fit.held_out.choice
-        if not choice.is_least(fit.surface):
-            warn_caller(
-                "the certificate is of the pair of least CV error and says nothing of the model "
-                f"that rule {choice.rule} has chosen: fit with rule='minimum' for that pair",
-                UserWarning,
-            )
+        made = choice_certificate(fit)
+        if text := beyond_certificate(fit.surface, fit.held_out.choice, fit.claim):
+            warn_caller(text, UserWarning)
         return made
 
     def _of_size(self, tau: int, gamma: float) -> SparseRidge:

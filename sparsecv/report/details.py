@@ -15,7 +15,7 @@ from ..design.model import values_of
 from ..plots.size_path import draw_errors
 from ..plots.style import page_picture
 from ..selection.choice import Choice
-from ..selection.claims import aim_of, step_is_proved
+from ..selection.claims import aim_of, of_every_size, step_is_proved
 from ..selection.projection import Projection
 from ..selection.result import HeldOut, Result
 from ..selection.sizes import changes, gamma_positions
@@ -108,11 +108,8 @@ def _every_size(result: Result, with_peers: bool) -> Section:
             sentences.append(PEERS.format(*least))
         if held_out.choice.projection is not None:
             sentences.append(_aim(held_out.choice, held_out.choice.projection))
-    if all(proved):
-        sentences.append("No other set of as many columns fits all rows better at its γ.")
-    elif not any(proved):
-        sentences.append("Of no size is it proved that no other columns fit all rows better.")
-    else:
+    sentences.append(of_every_size(sizes))
+    if any(proved) and not all(proved):
         columns.append(SectionColumn("proved", ["yes" if p else "no" for p in proved], "words"))
     supports = [np.empty(0, dtype=np.intp), *(model.support for model in sizes)]
     steps = [changes(before, now, result.names) for before, now in pairwise(supports)]

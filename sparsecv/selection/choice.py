@@ -87,11 +87,6 @@ class Choice:
         """Optimal, or the limit that was reached by what the rule needs beside the surface."""
         return worst(one.status for one in (self.pairs, self.projection) if one is not None)
 
-    def is_least(self, result: CVResult) -> bool:
-        """Whether the choice is the pair of least CV error of a surface."""
-        best = result.best()
-        return self.is_pair and self.position == (best.gamma_index, best.tau_index)
-
     def spread(self, result: CVResult) -> tuple[float, bool]:
         """The standard error of the choice's CV error, and whether that error is exact.
 

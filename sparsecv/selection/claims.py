@@ -212,6 +212,31 @@ def of_model(model: Model, design: Design, criterion: str | None = None) -> Stat
     return Statement(text + _within(design), model.proved)
 
 
+def of_every_size(models: list[Model]) -> str:
+    """A sentence that says of which sizes the model is proved to fit all rows best at its γ."""
+    proved = [model.proved for model in models]
+    if all(proved):
+        return "No other set of as many columns fits all rows better at its γ."
+    if any(proved):
+        return "Where a size is proved, no other set of as many columns fits all rows better."
+    return "Of no size is it proved that no other columns fit all rows better."
+
+
+def beyond_certificate(result: CVResult, choice: Choice, claim: Claim) -> str:
+    """What a certificate of the least CV error of a surface leaves out of a choice; else empty.
+
+    claim: What is claimed of the choice.
+    """
+    if not choice.is_pair or choice.position != least_error(result).position:
+        text = "the certificate is of the pair of least CV error, which rule minimum chooses, and "
+        what = "the size that was asked for" if choice.size_given else f"rule {choice.rule}"
+        return f"{text}says nothing of the model of {what}"
+    if claim.span is not None:
+        n = result.gammas.size
+        return f"the certificate is of the {n} γ that it names, and not of every γ of the range"
+    return ""
+
+
 def _statement(study: Study, choice: Choice, tolerance: float) -> str:
     """What is stated of a choice, without the range that it is stated of."""
     if choice.projection is not None:

@@ -4,8 +4,7 @@ In every function ``label`` is the table's name in messages, and ``names`` are a
 """
 
 import difflib
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,18 +65,57 @@ def suggestion(name: str, names: Sequence[str]) -> str:
     return f"the columns are {quoted_names(names)}"
 
 
-def check_names(label: str, names: Sequence[str]) -> None:
-    """Raise an InputError where a column name is empty or occurs twice."""
+def shell_quoted(text: str) -> str:
+    """A text between quote marks, as a shell takes it, whole and on one line."""
+    if not text.isprintable():
+        escaped = text.encode("unicode_escape").decode().replace("'", "\\'")
+        return f"$'{escaped}'"
+    return "'" + text.replace("'", "'\"'\"'") + "'"
+
+
+def exclude_option(names: Sequence[str]) -> str:
+    """The option --exclude with all these names, as a shell takes it."""
+    plain = [name for name in names if name and "," not in name]
+    others = [name for name in names if name not in plain]
+    parts = [",".join(plain)] * bool(plain) + others
+    return " ".join(f"--exclude {shell_quoted(part)}" for part in parts)
+
+
+def _numbered(positions: Sequence[int], max_positions: int = 8) -> str:
+    """Columns named by their positions, from 1, such as "columns 2, 5 and 7"."""
+    if len(positions) == 1:
+        return f"column {positions[0]}"
+    if len(positions) > max_positions:
+        shown = ", ".join(map(str, positions[:max_positions]))
+        return f"columns {shown}, ... ({len(positions)} in all)"
+    *first, last = map(str, positions)
+    return f"columns {', '.join(first)} and {last}"
+
+
+def check_names(label: str, names: Sequence[str], ignored: Collection[str] = ()) -> None:
+    """Raise an InputError where a column name is empty or occurs twice, unless it is ignored."""
+    places = dict[str, list[int]]()
     for position, name in enumerate(names, start=1):
-        if not name.strip():
-            raise InputError(
-                f"{label}: column {position} has an empty name; name it in the header line, or "
-                "leave it out with --exclude '' if it holds the names of the rows"
-            )
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
+        if name not in ignored:
+            places.setdefault(name.strip() and name, []).append(position)
+    if blank := places.get(""):
+        what, remedy = "an empty name" if len(blank) == 1 else "empty names", ""
+        if len(blank) == 1:
+            remedy = ", or leave it out with --exclude '' if it holds the names of the rows"
+        has, it = ("has", "it") if len(blank) == 1 else ("have", "them")
         raise InputError(
-            f"{label}: duplicate column name {quoted_names(twice)}; give every column its own name"
+            f"{label}: {_numbered(blank)} {has} {what}; name {it} in the header line{remedy}"
+        )
+    twice = [
+        f"{quoted(name)} ({_numbered(positions)})"
+        for name, positions in places.items()
+        if len(positions) > 1
+    ]
+    if twice:
+        more = f", ... ({len(twice)} names in all)" * (len(twice) > 8)
+        raise InputError(
+            f"{label}: duplicate column name {', '.join(twice[:8])}{more}; give every column its "
+            "own name"
         )
 
 
@@ -98,7 +136,7 @@ def select_columns(
         if name not in names:
             what = f"--exclude names {quoted(name)}, which is not a column"
             raise InputError(f"{label}: {what}; {suggestion(name, names)}")
-    check_names(label, [name for name in names if name not in dropped])
+    check_names(label, names, ignored=dropped)
     # The columns that are no features, with the words that say why, and each use with its column.
     taken, chosen = dict.fromkeys(dropped, "in --exclude"), dict(uses)
     for use, wanted in uses.items():

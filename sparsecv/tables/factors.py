@@ -22,6 +22,7 @@ from .columns import (
     joined,
     quoted,
     quoted_names,
+    shell_quoted,
     similar_names,
 )
 from .faults import Faults
@@ -95,6 +96,8 @@ def _describe(column: Column, n: int, faults: Faults) -> None:
         mends = [f"replace it by numbers, {_RECIPES[kind].format(t='table' if command else 'X')}"]
     elif kind == "numbers" and (is_target or not column.declared):
         what, mends = f"holds numbers that are not written plainly{example}", [_PLAIN]
+        if command and (marks := _marks(column, range(len(column.cells)))):
+            what += f", with the mark {quoted_names(filter(None, marks))}"
         # The options serve no currencies and no per cent.
         if command and not _SIGNS.search("".join(map(str, column.cells[:MAX_LEVELS]))):
             mends.append("name their marks with --decimal and --thousands")
@@ -165,7 +168,7 @@ def _of_codes(column: Column, codes: Sequence[int], command: bool) -> tuple[str,
 def _declare(name: str, command: bool) -> str:
     """How a user declares a column to be a factor."""
     if command:
-        return f"declare it a factor with --factor {quoted(name)}"
+        return f"declare it a factor with --factor {shell_quoted(name)}"
     return f"declare it a factor by X[{name!r}].astype('category')"
 
 
@@ -361,4 +364,4 @@ def _check_columns(label: str, names: Sequence[str], columns: Collection[str]) -
         columns_missing = f"column{'s' * (len(missing) > 1)} {quoted_names(missing)}"
         needed = f"the model needs {columns_missing}, which the table does not have"
         raise InputError(f"{label}: {needed}{hint}")
-    check_names(label, [name for name in names if name in wanted])
+    check_names(label, names, ignored=known - wanted)

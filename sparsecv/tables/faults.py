@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from .columns import FloatArray, is_finite, quoted
+from .columns import FloatArray, exclude_option, is_finite, quoted
 
 
 @dataclass
@@ -51,6 +51,9 @@ class Faults:
     # A message describes the faults of at most this many columns and counts the other columns at
     # fault. The number is a choice.
     max_columns = 8
+    # A message has an option that leaves the columns at fault out, if they are at most this many.
+    # The number is a choice.
+    max_excluded = 1000
     # A message names at most this many rows of a column and counts all rows at fault. The number
     # is a choice.
     max_rows = 5
@@ -88,11 +91,11 @@ class Faults:
             for fault in sorted(column.values(), key=lambda fault: bool(fault.rows))
         ]
         remedies = list(dict.fromkeys(text for fault in faults for text in fault.remedies))
-        drop = [f"--exclude {quoted(name)}" for name in found if name != self.target]
+        drop = [name for name in found if name != self.target]
         more = len(found) - self.max_columns
-        if drop and self.target is not None and more <= 0:
+        if drop and self.target is not None and len(drop) <= self.max_excluded:
             what = "the column" if len(drop) == 1 else "columns"
-            remedies.append(f"leave {what} out with {' '.join(drop)}")
+            remedies.append(f"leave {what} out with {exclude_option(drop)}")
         text = "; ".join(map(str, faults[: self.max_columns])) + f"; and {more} more" * (more > 0)
         if len(found) > 1 and self.target is not None:
             text = f"{len(found)} columns cannot be used: {text}"

@@ -19,12 +19,14 @@ from numpy.typing import NDArray
 
 from ..errors import InputError, file_faults, first_line, not_installed
 from .cells import Column, column_of, unusable
+from .coding import Coding
 from .columns import (
     PARQUET_SUFFIXES,
     TABLE_SUFFIXES,
     WORKBOOK_SUFFIXES,
     FloatArray,
     check_rows,
+    exclude_option,
     quoted,
     select_columns,
     suggestion,
@@ -37,12 +39,39 @@ from .source import CELLS_AT_A_TIME, Cells, Source, source_of_frame
 from .table import Table
 from .text import TextFile, check_header, in_numbers, names_of, refuse_row_as_names
 
+# How pandas and other packages read files of other programs, by the suffix of the file.
+_READERS = {
+    ".dta": "pandas.read_stata",
+    ".sas7bdat": "pandas.read_sas",
+    ".xpt": "pandas.read_sas",
+    **dict.fromkeys((".sav", ".zsav"), "pyreadstat.read_sav"),
+    ".por": "pyreadstat.read_por",
+    ".feather": "pandas.read_feather",
+    ".rds": "pyreadr.read_r",
+    ".rdata": "pyreadr.read_r",
+    ".h5": "pandas.read_hdf",
+    ".hdf5": "pandas.read_hdf",
+    ".orc": "pandas.read_orc",
+    ".pkl": "pandas.read_pickle",
+    ".npy": "numpy.load",
+    ".npz": "numpy.load",
+    ".arff": "scipy.io.arff.loadarff",
+    ".mat": "scipy.io.loadmat",
+}
+_BEGINNINGS = {b"<stata_dta>": ".dta", b"$FL2": ".sav", b"$FL3": ".zsav"}
+
 
 def _refuse_other_kinds(place: Path) -> None:
     """Raise an InputError that says what a file is that begins as no table of text does."""
     with file_faults(f"cannot read {place}"), place.open("rb") as file:
         start = file.read(4096).lstrip()
     wanted = "a table is wanted: CSV, Parquet or Excel"
+    known = next((kind for begin, kind in _BEGINNINGS.items() if start.startswith(begin)), "")
+    if reader := _READERS.get(known or place.suffix.lower()):
+        raise InputError(
+            f"{place} is a file of another program; {wanted}. Read it with {reader}, and pass the "
+            "data frame in Python, or write it with to_csv or to_parquet"
+        )
     if start.startswith((b"{", b"[{")):
         what = "a file of JSON"
         if b'"sparsecv model"' in start:
@@ -225,7 +254,7 @@ def _open_workbook(path: Path, reading: Reading) -> Source:
             )
         return Cells(len(rows), *in_numbers(label, found, possible, reading.usual))
 
-    notes = [f"sheet {quoted(sheets[0])} is read, of {len(sheets)}"] * (len(sheets) > 1)
+    notes = [f"sheet {quoted(sheets[0])} is read, of {len(sheets)} sheets"] * (len(sheets) > 1)
     return Source(label, names, read, reading=reading, in_lines=True, notes=notes)
 
 
@@ -244,24 +273,52 @@ def name_of(path: str | PathLike[str]) -> str:
     return "data" if str(path) == "-" else stem.stem if known else stem.name
 
 
-def _rows_in_use(
-    rows: FloatArray, names: Sequence[str], label: str, missing: str
-) -> NDArray[np.bool_]:
+def _rows_in_use(rows: FloatArray, coding: Coding, label: str, missing: str) -> NDArray[np.bool_]:
     """Whether each row of [X y], shape (n, p + 1), is in use.
 
-    names: Those of the p + 1 columns.
+    coding: What the columns of the table have become, the response last.
     missing: With "drop" rows are in use that lack no value, with "mean" those with a response.
     Raises InputError: A value is infinite, a column has no value, or too few rows are in use.
     """
+    names = coding.features
     holes, faults = np.isnan(rows), Faults(label, names[-1], missing_allowed=True)
     faults.values(rows, names)
     for j in np.flatnonzero(holes.all(axis=0)).tolist():
         faults.add(names[j], f"column {quoted(names[j])} has no value")
     faults.check()
     lacking = holes.any(axis=1) if missing == "drop" else holes[:, -1]
-    what = "no missing value" if missing == "drop" else "a response"
-    check_rows(f"{label}, rows with {what}", int(np.count_nonzero(~lacking)))
+    kept = len(rows) - int(np.count_nonzero(lacking))
+    if kept < 2 and missing == "drop":
+        by_name = {name: np.asarray(holes[:, own].any(axis=1)) for name, own in coding.places}
+        raise InputError(f"{label}: {_all_dropped(by_name, kept)}")
+    check_rows(f"{label}, rows with a response", kept)
     return np.asarray(~lacking)
+
+
+def _all_dropped(holes: dict[str, NDArray[np.bool_]], kept: int) -> str:
+    """What is said where --missing drop leaves fewer than two rows.
+
+    holes: Of every column of the table which rows lack its value, the response last.
+    kept: The number of rows that lack no value.
+    """
+    *features, target = holes
+    lacking, n = holes[target], len(holes[target])
+    counts = {name: int(own.sum()) for name, own in holes.items() if own.any()}
+    most = sorted(counts, key=lambda name: -counts[name])
+    shown = ", ".join(f"{quoted(name)} ({counts[name]})" for name in most[:5])
+    text = f"--missing drop leaves {kept} of {n} rows; most values are missing in {shown}"
+    # The columns that lack the fewest values stay, as long as half of the rows with a response do.
+    left_out = list[str]()
+    for name in sorted(features, key=lambda name: counts.get(name, 0)):
+        rest = lacking | holes[name]
+        if 2 * (n - int(rest.sum())) >= max(4, n - counts.get(target, 0)):
+            lacking = rest
+        else:
+            left_out.append(name)
+    remedy = "fill the values with --missing mean"
+    if left_out and len(left_out) < len(features):
+        remedy += f", or leave columns out with {exclude_option(left_out)}"
+    return f"{text}; {remedy}"
 
 
 def _names_rows(column: Column) -> bool:
@@ -336,7 +393,7 @@ def table_of(
     facts["coding"] = coding._replace(names=coding.names[:-1])  # The last name is the target's.
     facts["reading"] = source.reading._replace(usual=decimal)
     if missing is not None:
-        kept = _rows_in_use(rows, coding.features, source.label, missing)
+        kept = _rows_in_use(rows, coding, source.label, missing)
         facts["missing"] = None if missing == "drop" else missing
         facts["rows_left_out"] = int(np.count_nonzero(~kept))
         rows = rows[kept] if facts["rows_left_out"] else rows

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .coding import Coding
-from .columns import FloatArray, is_finite, quoted
+from .columns import FloatArray, exclude_option, is_finite, quoted
 from .faults import Faults
 from .marks import AS_SHOWN
 
@@ -142,6 +142,6 @@ class Table:
         counts &= (X[0] >= 0.0) & (X[0] <= last) & (X[-1] <= X[0] + len(X) - 2 + last)
         return remarks + [
             f"column {quoted(self.feature_names[j])} counts the rows: if it is an identifier, "
-            f"leave it out with --exclude {quoted(self.feature_names[j])}"
+            f"leave it out with {exclude_option([self.feature_names[j]])}"
             for j in np.flatnonzero(counts)
         ]

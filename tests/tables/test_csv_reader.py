@@ -170,7 +170,11 @@ REFUSED: list[tuple[str, dict[str, Any], list[str]]] = [
     (PRICES, {"drop": ["Price", "weight"]}, ["no feature columns left"]),
     (PRICES, {"target": "y", "drop": ["y"]}, ["'y'", "target", "--exclude"]),
     ("y\n1\n2\n", {}, ["no feature columns left"]),
-    ("a,b,a,b,y\n1,2,3,4,5\n1,2,3,4,6\n", {}, ["duplicate", "'a', 'b'"]),
+    (
+        "a,b,a,b,y\n1,2,3,4,5\n1,2,3,4,6\n",
+        {},
+        ["duplicate", "'a' (columns 1 and 3), 'b' (columns 2 and 4)"],
+    ),
     (",a,y\n1,2,3\n4,5,6\n", {}, ["column 1", "empty name"]),
     ('a," ",y\n1,2,3\n4,5,6\n', {}, ["column 2", "empty name"]),
     ("1.5,2,3\n4,5,6\n7,8,9\n", {}, ["header line", "'1.5'"]),

@@ -45,7 +45,7 @@ def test_every_column_with_missing_values_is_named(tmp_path: Path, kind: str) ->
         "(6 in all, also in 10, 21, 22, 23, ...); infinite value in column 'x2', data row 41; "
         "missing value in column 'y', data row 60; fill it in, remove the row, pass "
         "--missing drop or mean, correct it, or leave columns out with "
-        "--exclude 'x1' --exclude 'x2'"
+        "--exclude 'x1,x2'"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -195,3 +196,79 @@ def test_what_only_looks_like_a_date_is_a_factor(tmp_path: Path, levels: list[An
     text = "g,y\n" + "".join(f"{levels[i % 2]},{i % 7}\n" for i in range(60))
     table = resolve(write(tmp_path / "t.csv", text))
     assert table.coding.levels == {"g": sorted(levels)}
+
+
+# ---------------------------------------------------------------------------- where refusals lead
+
+
+def test_refused_columns_end_with_an_option_that_serves(tmp_path: Path, capsys: Capture) -> None:
+    """A shell takes the option as it stands, whatever names it has, and the command then runs."""
+    names = ["it's", "a, b", "two words", "$x", *(f"n{j}" for j in range(12))]
+    frame = pd.DataFrame({name: RNG.standard_normal(N) for name in ["x", *names, "y"]})
+    frame.loc[3, names] = np.nan
+    path = tmp_path / "t.csv"
+    frame.to_csv(path, index=False)
+    assert main(["fit", str(path), "--tau", "1"]) == 2
+    said = capsys.readouterr().err
+    assert "16 columns cannot be used" in said
+    option = said[said.index("--exclude") :]
+    assert main(["fit", str(path), "--tau", "1", "--quiet", *shlex.split(option)]) == 0
+
+
+@pytest.mark.parametrize("hopeless", [0, 2])
+def test_rows_that_all_lack_a_value(tmp_path: Path, capsys: Capture, hopeless: int) -> None:
+    """Each row lacks one of many values; where few columns lack most, leaving these out serves."""
+    frame = pd.DataFrame({f"x{j}": RNG.standard_normal(N) for j in range(6)} | {"y": range(N)})
+    for i in range(N):
+        frame.iloc[i, i % hopeless if hopeless else i % 6] = np.nan
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    command = ["fit", str(tmp_path / "t.csv"), "--tau", "1", "--missing", "drop"]
+    words = [
+        "--missing drop leaves 0 of 40 rows",
+        "most values are missing in 'x0'",
+        "--missing mean",
+    ]
+    assert main(command) == 2
+    said = capsys.readouterr().err
+    assert all(word in said for word in words)
+    option = said[said.index("--exclude") :]
+    assert main([*command, "--quiet", *shlex.split(option)]) == 0
+
+
+def test_names_are_told_with_their_positions(tmp_path: Path) -> None:
+    path = write(tmp_path / "five.csv", "a,b,a,a,c,a,a,y\n" + "1,2,3,4,5,6,7,8\n" * 3)
+    refused(path, "duplicate column name 'a' (columns 1, 3, 4, 6 and 7)")
+    refused(path, "duplicate column name 'a' (columns 1, 3, 4, 6 and 7)", drop=["b"])
+    path = write(tmp_path / "blank.csv", "a" + "," * 100 + ",y\n" + ",".join("1" * 102) + "\n")
+    with pytest.raises(InputError, match=r"columns 2, 3, .*100 in all.* have empty") as caught:
+        resolve(path)
+    assert "--exclude" not in str(caught.value)
+    above = "dates,,sizes,,result\nyear,month,width,depth,price\n" + "1,2,3,4,5\n" * 4
+    refused(write(tmp_path / "two.csv", above), "looks like a title above the header line")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("t.dta", b"\x72\x02", "pandas.read_stata"),
+        ("t.dat", b"<stata_dta><header>", "pandas.read_stata"),
+        ("t.sav", b"$FL2@(#) SPSS DATA FILE", "pyreadstat.read_sav"),
+        ("t.csv", b"$FL3@(#) SPSS DATA FILE", "pyreadstat.read_sav"),
+        ("t.sas7bdat", bytes(32), "pandas.read_sas"),
+        ("t.rds", b"\x1f\x8b", "pyreadr.read_r"),
+    ],
+)
+def test_files_of_other_programs_are_named(
+    tmp_path: Path, name: str, content: bytes, words: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    refused(tmp_path / name, f"Read it with {words}", "to_parquet")
+
+
+def test_the_sheet_that_is_read_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "t.xlsx"
+    frame = pd.DataFrame({"a": [1.0, 2.0, 4.0], "y": [1.0, 2.0, 3.0]})
+    with pd.ExcelWriter(path) as book:
+        for name in ("Prices", "Notes", "Old"):
+            frame.to_excel(book, sheet_name=name, index=False)
+    assert "sheet 'Prices' is read, of 3 sheets" in resolve(path).notes()

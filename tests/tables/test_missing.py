@@ -67,7 +67,7 @@ def test_what_cannot_be_filled(tmp_path: Path) -> None:
     path = save(frame, tmp_path / "i.parquet")
     refused(path, "infinite value in column 'x2', data row 5", missing="mean")
     path = write(tmp_path / "two.csv", "a,y\n1,2\n,3\n,4\n")
-    refused(path, "no missing value", "only 1 data row", missing="drop")
+    refused(path, "--missing drop leaves 1 of 3 rows", "'a' (2)", missing="drop")
     refused(path, "must be drop or mean", missing="zero")
 
 

@@ -23,6 +23,8 @@ from .settings import DEFAULT_GAMMAS
 # columns have a spread of 1, so small a ridge changes hardly a digit of the CV error. It is a
 # choice.
 MIN_GAMMA = 1e-10
+# Why a grid goes no lower, as the end of a sentence.
+BLURRED = "rounding would move CV errors of smaller γ by more than a millionth"
 # An alternation from one starting γ ends after this many iterations; most alternations end
 # after three. In total there are at most this many times (max_starts + 1): another alternation
 # may start from the best γ of the last phase. The number is a choice.
@@ -93,18 +95,27 @@ def grown_grid(
     visit: Callable[[Sequence[float]], None],
     score: Callable[[float], float],
     spent: Callable[[], bool],
+    blurred: Callable[[float], bool],
 ) -> tuple[list[float], str]:
     """Visit γ past an end of the default grid, as long as that lowers the score.
+
+    Where the columns are not standardised and nearly dependent, even a γ of the default grid may be
+    so small that rounding moves CV errors noticeably. Such γ are left out at the lower end.
 
     visit: Takes γ at which the score is asked for next. Those of the default grid were visited. An
         OutOfTime that it raises ends the grid before these γ.
     score: The score at a γ that was visited; the γ of least score is the best.
     spent: Whether the time is up, so that the grid ends.
+    blurred: Whether rounding moves the errors at a γ that was visited, as
+        :func:`~sparsecv.solvers.core.error_margin.is_blurred` says.
     Returns: All γ of the grid; and a text that says why the grid could not be extended, where the
         best γ is at its end, otherwise "".
     """
     start, ratio = DEFAULT_GAMMAS.tolist(), float(DEFAULT_GAMMAS[1] / DEFAULT_GAMMAS[0])
-    scores = {gamma: score(gamma) for gamma in start}
+    scores, dropped = {gamma: score(gamma) for gamma in start}, False
+    while len(scores) > 1 and blurred(min(scores)):
+        del scores[min(scores)]
+        dropped = True
     for step in (1.0 / ratio, ratio):
         while True:
             order = sorted(scores, reverse=step > 1.0)
@@ -119,6 +130,8 @@ def grown_grid(
             # value is a choice.
             if step < 1.0 and best <= 1e-10 * max(scores.values()):
                 return list(scores), f"{at_end}the CV error there is next to 0"
+            if step < 1.0 and dropped:
+                return list(scores), f"{at_end}{BLURRED}"
             if gamma < MIN_GAMMA:
                 return list(scores), f"{at_end}the grid goes no lower than {MIN_GAMMA:g}"
             try:
@@ -127,6 +140,8 @@ def grown_grid(
                 visit([gamma])
             except OutOfTime:
                 return list(scores), f"{at_end}the time was up before other γ"
+            if blurred(gamma):
+                return list(scores), f"{at_end}{BLURRED}"
             scores[gamma] = score(gamma)
     return list(scores), ""
 
@@ -137,6 +152,7 @@ class _Alternation:
     errors: The CV errors (τ,) at every visited γ, all of which are positive.
     fixed: Decompositions of the folds' training rows on the supports of past γ steps, by the index
         of τ and the supports of the folds.
+    low: The γ step looks at no smaller γ, unless a smaller one was visited.
     """
 
     def __init__(self, surface: Surface) -> None:
@@ -144,6 +160,7 @@ class _Alternation:
         self.errors: dict[float, Array] = {}
         self.trace: list[Step] = []
         self.fixed: dict[tuple[int, tuple[bytes, ...]], FixedSupports] = {}
+        self.low = LEAST_GAMMA
 
     def run(self, start: float | None) -> dict[str, Any]:
         """Alternate from one γ, or from the best minima of the default grid.
@@ -159,7 +176,11 @@ class _Alternation:
 
             surface.visit(DEFAULT_GAMMAS)
             more = partial(surface.visit, late=Late.LEFT_OUT)
-            edge = grown_grid(more, least, lambda: surface.plan.out_of_time)[1]
+            kept, edge = grown_grid(
+                more, least, lambda: surface.plan.out_of_time, surface.is_blurred
+            )
+            surface.keep(kept)
+            self.low = min(kept)
             self.errors = {g: surface.cv_error(g) for g in surface.asked_gammas}
             # Up to 45 columns, the alternation starts from at most this many local minima of the
             # default grid.
@@ -215,7 +236,7 @@ class _Alternation:
 
         gamma: A γ that is in ``errors``.
         """
-        low, high = min(LEAST_GAMMA, *self.errors), max(LARGEST_GAMMA, *self.errors)
+        low, high = min(self.low, *self.errors), max(LARGEST_GAMMA, *self.errors)
         found: list[tuple[float, float, int]] = []
         order = np.argsort(self.errors[gamma], kind="stable")
         # In every iteration the γ step is taken at this many τ, at which the CV error is least.

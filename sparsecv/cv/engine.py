@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ..design.fold_data import FoldData
 from ..errors import InputError
 from ..solvers.backends.optional_dependencies import SolverUnavailable
+from ..solvers.core.error_margin import is_blurred
 from ..solvers.core.limits import Limits, OutOfTime, StopFlag
 from ..solvers.core.result import Status
 from ..solvers.core.threads import one_blas_thread
@@ -208,6 +209,19 @@ class Surface:
             for i, g in enumerate(rows):
                 if not ledger.complete(g):
                     self._solve_alone(g, plan.limits.share(len(rows) - i))
+
+    def is_blurred(self, gamma: float) -> bool:
+        """Whether rounding noticeably moves CV errors at a γ that has been visited.
+
+        Beyond ``MAX_SHARED`` columns the size of least error alone is looked at, as the choice is
+        not proved there unless the user asks for it.
+        """
+        errors, margins = self.ledger.blur(self.rows[gamma])
+        return is_blurred(errors, margins, self.data.rounding * self.data.total)
+
+    def keep(self, gammas: Sequence[float]) -> None:
+        """Count some of the γ that were asked for as not asked for, all but these."""
+        self.asked_gammas = [gamma for gamma in self.asked_gammas if gamma in gammas]
 
     def _estimate(self, rows: list[int], late: Late) -> None:
         """Answer every problem at the γ of some rows of the ledger.

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..design.fold_data import FoldData
-from ..solvers.core.error_margin import EXACT_SHARE
+from ..solvers.core.error_margin import EXACT_SHARE, MAX_SHARED
 from ..solvers.core.leaves import Leaves
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
@@ -503,6 +503,24 @@ class Ledger:
             margin[missing] = self.margins.of(gammas, errors, missing, supports)[missing]
             cells.margin[rows, :, :k] = margin
         return np.where(proved, margin, 0.0)
+
+    def blur(self, g: int) -> tuple[Array, Array]:
+        """Errors of the answers at the γ of row g, and how far rounding may have moved them, (τ,).
+
+        Beyond ``MAX_SHARED`` columns this is done for the size of least error alone.
+        """
+        errors = self.answer.error[g, :, : self.k]
+        sizes = np.arange(self.taus.size)
+        if self.data.p > MAX_SHARED:
+            sizes = sizes[[int(errors.sum(axis=1).argmin())]]
+
+        def supports(_: int, j: int) -> NDArray[np.int64]:
+            return stacked([self.support(g, t, j) for t in sizes.tolist()], self._max_columns)
+
+        errors, gammas = errors[sizes][None], np.array([self.gammas[g]])
+        every = np.ones(errors.shape, dtype=bool)
+        margins = self.margins.of(gammas, errors, every, supports)
+        return errors[0].sum(axis=1), margins[0].sum(axis=1)
 
     def sums(self, values: Array) -> Array:
         """An array of the ledger, such as ``cells.lower``, summed over the folds, shape (γ, τ)."""

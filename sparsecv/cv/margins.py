@@ -63,7 +63,7 @@ class Margins:
         enough += self._data.rounding * self._data.total / k
         enough[~wanted] = np.inf
         with one_blas_thread():
-            found = self._by_deleting(gammas, errors, wanted)
+            found = self._by_deleting(gammas, errors, wanted, supports)
             for j in np.flatnonzero((~(found <= enough)).any(axis=(0, 1))).tolist():
                 some = np.flatnonzero((~(found[:, :, j] <= enough[:, :, j])).any(axis=1)).tolist()
                 found[some, :, j] = self._of_fold(
@@ -71,14 +71,28 @@ class Margins:
                 )
         return found
 
-    def _by_deleting(self, gammas: Array, errors: Array, wanted: NDArray[np.bool_]) -> Array:
+    def _by_deleting(
+        self,
+        gammas: Array,
+        errors: Array,
+        wanted: NDArray[np.bool_],
+        supports: Callable[[int, int], NDArray[np.int64]],
+    ) -> Array:
         """Margins of leave-one-out folds, all from one fit of all rows; ∞ where it gives none."""
+        nothing = np.full(errors.shape, np.inf)
         deleted = self._data.deleted_rows if wanted.any(axis=(0, 1)).sum() > 1 else None
         if deleted is None:
-            return np.full(errors.shape, np.inf)
-        gamma, order = float(gammas[wanted.any(axis=(1, 2))].min()), deleted.row_of
+            return nothing
+        some, columns = np.flatnonzero(wanted.any(axis=(1, 2))), np.arange(self._data.p)
+        if columns.size > MAX_SHARED:
+            chosen = (supports(g, j) for g in some.tolist() for j in range(errors.shape[2]))
+            columns = np.unique(np.concatenate([one.ravel() for one in chosen])).astype(np.intp)
+            columns = columns[columns >= 0]
+            if columns.size > MAX_SHARED:
+                return nothing
+        gamma, order = float(gammas[some].min()), deleted.row_of
         given = deleted.rows[order], deleted.targets[order], deleted.factor[order]
-        return deleted_row_margins(self._data.full(), gamma, *given, errors)
+        return deleted_row_margins(self._data.full(), columns, gamma, *given, errors)
 
     def _of_fold(
         self,

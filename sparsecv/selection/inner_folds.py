@@ -32,7 +32,9 @@ from ..cv.settings import DEFAULT_GAMMAS
 from ..design.design import Array
 from ..design.fold_data import FoldData
 from ..design.folds import Index, make_folds
+from ..solvers.core.error_margin import EXACT_SHARE, MAX_SHARED, is_blurred
 from ..solvers.core.limits import Limits, OutOfTime
+from ..solvers.kernels.linalg import EPS
 from ..solvers.paths import support_path
 from .weights import AVERAGE, SizeRound, model_weights, proof_nodes, soft_least, worth_more_sizes
 
@@ -52,7 +54,8 @@ class FoldWeights(NamedTuple):
     taus, shape (τ,): Every size that some fold has tried, increasing.
     weights: For every fold the weights (γ, τ) of its models, which sum to 1; 0 at pairs that the
         fold has not tried.
-    proved: Whether all inner models of pairs that carry weight are proved.
+    proved: Whether all inner models of pairs that carry weight are proved, and rounding leaves
+        their errors alone.
     """
 
     gammas: Array
@@ -83,6 +86,8 @@ class _InnerModels:
     solver: The solver of the first fits, as of :attr:`RunPlan.model_solver`.
     taus: The sizes τ of all models.
     errors: For every γ, inner model and block that it serves the squared errors summed, shape (τ,).
+    margins: As ``errors``: how far rounding may have moved each; ∞ where nothing is proved, and
+        there are more than ``MAX_SHARED`` columns.
     proved: For every γ whether the supports are proved to be the best, shape (inner model, τ).
     tried: For every γ whether a proof of the supports has been tried, shape (inner model, τ).
     """
@@ -93,6 +98,7 @@ class _InnerModels:
         self.models, self.taus, self._solver = models, taus, solver
         self._data, self._run = data, run
         self.errors = dict[float, list[dict[int, Array]]]()
+        self.margins = dict[float, list[dict[int, Array]]]()
         self.proved = dict[float, NDArray[np.bool_]]()
         self.tried = dict[float, NDArray[np.bool_]]()
 
@@ -108,11 +114,12 @@ class _InnerModels:
         unit = Late.AFTER_GRACE.unit(_inner_errors)
         results = all_done(self._computed("inner folds", unit, every, self._solver, nodes=None))
         for g, gamma in enumerate(new):
-            self.errors[gamma] = [
-                {b: of_block[g] for b, of_block in zip(model.tests, errors, strict=True)}
-                for model, (errors, _) in zip(self.models, results, strict=True)
-            ]
-            self.proved[gamma] = np.array([proved[g] for _, proved in results])
+            for i, values in enumerate((self.errors, self.margins)):
+                values[gamma] = [
+                    {b: of_block[g] for b, of_block in zip(model.tests, result[i], strict=True)}
+                    for model, result in zip(self.models, results, strict=True)
+                ]
+            self.proved[gamma] = np.array([proved[g] for _, _, proved in results])
             # What the first fits have proved needs no further proof.
             self.tried[gamma] = self.proved[gamma].copy()
 
@@ -132,10 +139,27 @@ class _InnerModels:
         ]
         return self._run(what, unit, self._data, tasks)
 
-    def of_block(self, gamma: float, b: int) -> Array:
-        """Squared errors, summed over all inner models that serve block b, shape (τ,)."""
-        parts = [of_model[b] for of_model in self.errors[gamma] if b in of_model]
+    def of_block(self, gamma: float, b: int, margins: bool = False) -> Array:
+        """Squared errors, summed over all inner models that serve block b, shape (τ,).
+
+        margins: Whether to sum how far rounding may have moved the errors instead.
+        """
+        values = (self.margins if margins else self.errors)[gamma]
+        parts = [of_model[b] for of_model in values if b in of_model]
         return np.asarray(sum(parts, np.zeros(self.taus.size)))
+
+    def exact(self, gammas: Array, weights: Sequence[Array]) -> bool:
+        """Whether rounding moves no sum of errors that carries weight by a noticeable share.
+
+        gammas, weights: As of :meth:`pairs_to_do`.
+        """
+        room = self._data.rounding * self._data.total
+        for b, of_block in enumerate(weights):
+            for gamma, counts in zip(gammas.tolist(), of_block > 0.0, strict=True):
+                most = EXACT_SHARE * self.of_block(gamma, b) + room
+                if (counts & ~(self.of_block(gamma, b, margins=True) <= most)).any():
+                    return False
+        return True
 
     def pairs_to_do(
         self, done: dict[float, NDArray[np.bool_]], gammas: Array, weights: Sequence[Array]
@@ -177,12 +201,13 @@ class _InnerModels:
         for (m, own_gammas, taus), result in zip(fits, results, strict=True):
             if result is None:
                 continue  # The time was up before this proof.
-            errors, proved = result
+            errors, margins, proved = result
             positions = np.flatnonzero(np.isin(self.taus, taus))
             for g, gamma in enumerate(own_gammas.tolist()):
                 new = proved[g] & ~self.proved[gamma][m, positions]
-                for b, of_block in zip(self.models[m].tests, errors, strict=True):
+                for b, of_block, off in zip(self.models[m].tests, errors, margins, strict=True):
                     self.errors[gamma][m][b][positions[new]] = of_block[g][new]
+                    self.margins[gamma][m][b][positions[new]] = off[g][new]
                 self.proved[gamma][m, positions[new]] = True
                 self.tried[gamma][m, positions] = True
                 any_proved |= bool(new.any())
@@ -247,7 +272,15 @@ def inner_weights(
         def score(gamma: float) -> float:
             return soft_least(models.of_block(gamma, b)[has_size[b]], n[b])
 
-        return grown_grid(models.visit, score, lambda: plan.out_of_time)[0]
+        def blurred(gamma: float) -> bool:
+            if data.p > MAX_SHARED:
+                return False
+            errors, margins = (models.of_block(gamma, b, off)[has_size[b]] for off in (False, True))
+            # What rounding leaves of a perfect fit, from rows that the block does not hold out.
+            most = max(float(models.of_block(one, b).max()) for one in models.errors)
+            return is_blurred(errors, margins, n[b] * EPS * most)
+
+        return grown_grid(models.visit, score, lambda: plan.out_of_time, blurred)[0]
 
     grids = [grown(b) if gammas is None else start.tolist() for b in blocks]
     every_gamma = np.unique(np.concatenate(grids)) if gammas is None else gammas
@@ -267,6 +300,7 @@ def inner_weights(
             break
         weights = [weights_of(b) for b in blocks]
     proved = not models.pairs_to_do(models.proved, every_gamma, weights)
+    proved = proved and models.exact(every_gamma, weights)
     return FoldWeights(every_gamma, taus, [weights[b] for b in block], proved)
 
 
@@ -405,7 +439,7 @@ def _inner_errors(
     solver: str,
     nodes: int | None,
     limits: Limits,
-) -> tuple[list[Array], NDArray[np.bool_]]:
+) -> tuple[list[Array], list[Array], NDArray[np.bool_]]:
     """The unit of one inner model: fit it at all (γ, τ), and sum its squared errors.
 
     data: The rows in their outer folds, which all units share.
@@ -413,8 +447,9 @@ def _inner_errors(
     solver: As of :func:`~sparsecv.solvers.paths.support_path`.
     nodes: The most nodes of a search at a γ; None for no limit.
     limits: Limits of the unit; once a limit is reached, supports are found without a proof.
-    Returns: For every set of ``tests`` the sums of squared errors, shape (γ, τ), and whether the
-        support of each model is proved to be the best, shape (γ, τ).
+    Returns: For every set of ``tests`` the sums of squared errors, shape (γ, τ), and likewise how
+        far rounding may have moved them; and whether the support of each model is proved to be the
+        best, shape (γ, τ).
     """
     first = data.one_fold(train, tests[0])
     limits = limits.within(nodes=nodes)
@@ -422,4 +457,8 @@ def _inner_errors(
     # The other sets are predicted by the same model, for which only their rows have to be scaled.
     folds = [first, *(data.one_fold(train, test, first) for test in tests[1:])]
     errors = [path.squared_errors(*one.held_out(0)) for one in folds]
-    return errors, path.proved
+    margins = [
+        path.error_margins(first.training(0), *one.held_out(0), of_one, every=data.p <= MAX_SHARED)
+        for one, of_one in zip(folds, errors, strict=True)
+    ]
+    return errors, margins, path.proved

@@ -27,6 +27,7 @@ from ..design.design import Array
 from ..design.fold_data import FoldData
 from ..design.folds import Index
 from ..design.model import Model, fitted_model
+from ..solvers.core.error_margin import EXACT_SHARE
 from ..solvers.core.limits import Limits
 from ..solvers.core.result import Status, worst
 from ..solvers.paths import support_path
@@ -87,7 +88,8 @@ class Projection:
         Position of the chosen size.
     proved : ndarray of bool, shape (τ,)
         Whether every support that carries weight in the average (of all rows, of a fold, and of the
-        inner folds), and every projection of the size (of all rows and of every fold), is the best.
+        inner folds), and every projection of the size (of all rows and of every fold), is the best,
+        and rounding moves neither distances nor errors on held-out rows.
     status : Status
         Optimal, or the worst limit that the average or the chosen projection has reached.
     """
@@ -167,11 +169,14 @@ class FoldProjection(NamedTuple):
 
     distance, error: Sums over the held-out rows of the squared distance to the average, and of the
         squared error against y.
+    distance_margin, error_margin: How far rounding may have moved them; ∞ where nothing is proved.
     proved: Whether the projection's support is proved to be the best.
     """
 
     distance: Array
     error: Array
+    distance_margin: Array
+    error_margin: Array
     proved: NDArray[np.bool_]
 
 
@@ -190,9 +195,16 @@ def project_fold(
     if solver == "exact":
         limits = limits.within(nodes=shared.nodes)
     path = support_path(target, gammas, sizes, solver=solver, limits=limits)
-    rows, y = data.held_out(j)
-    distance, error = path.squared_errors(rows, rows @ coef), path.squared_errors(rows, y)
-    return FoldProjection(distance, error, path.proved)
+    (rows, y), averaged = data.held_out(j), data.held_out(j)[0] @ coef
+    distance, error = path.squared_errors(rows, averaged), path.squared_errors(rows, y)
+    near = EXACT_SHARE * max_distance_shares(sizes, data.weight) * error
+    return FoldProjection(
+        distance,
+        error,
+        path.error_margins(target, rows, averaged, distance, near),
+        path.error_margins(target, rows, y, error),
+        path.proved,
+    )
 
 
 class _FoldProjections:
@@ -200,9 +212,7 @@ class _FoldProjections:
 
     ridges, shape (γ⊥,): The ridge weights of the projections in units of :func:`ridge_unit`,
         increasing: all that are given, or those of them that are best for some size on some folds.
-    distance, error, shape (fold, γ⊥, τ): Sums over the held-out rows of the squared distance to
-        the average and of the squared error against y.
-    proved, shape (fold, γ⊥, τ): Whether the projection's support is proved to be the best.
+    found: The projections of every fold, in arrays of shape (fold, γ⊥, τ).
     tried: Positions of the sizes whose proofs have been tried.
     """
 
@@ -231,9 +241,7 @@ class _FoldProjections:
         found = self._projected("comparing sizes with the average", self._shared, others)
         known |= zip(others, found, strict=True)
         in_order = [known[j] for j in range(study.data.folds.k)]
-        self.distance = np.stack([one.distance for one in in_order])
-        self.error = np.stack([one.error for one in in_order])
-        self.proved = np.stack([one.proved for one in in_order])
+        self.found = FoldProjection(*map(np.stack, zip(*in_order, strict=True)))
         self.tried = set[int]()
 
     def _projected(self, what: str, shared: FoldAverages, folds: list[int]) -> list[FoldProjection]:
@@ -254,7 +262,7 @@ class _FoldProjections:
         t: Position of the size.
         Returns: Whether one more projection is proved, so that distances may have changed.
         """
-        folds = np.flatnonzero(~self.proved[:, :, t].all(axis=1)).tolist()
+        folds = np.flatnonzero(~self.found.proved[:, :, t].all(axis=1)).tolist()
         if not folds or t in self.tried or not self._study.plan.proves_models:
             return False
         self.tried.add(t)
@@ -267,12 +275,27 @@ class _FoldProjections:
             if one is None:
                 continue  # The time was up before this proof.
             # The unit has projected onto one size, of position 0 in its arrays.
-            new = one.proved[:, 0] & ~self.proved[j, :, t]
-            self.distance[j, new, t] = one.distance[new, 0]
-            self.error[j, new, t] = one.error[new, 0]
-            self.proved[j, new, t] = True
+            new = one.proved[:, 0] & ~self.found.proved[j, :, t]
+            for whole, part in zip(self.found, one, strict=True):
+                whole[j, new, t] = part[new, 0]
             any_proved |= bool(new.any())
         return any_proved
+
+    def exact(self, max_distance: Array, rounding: float, total: float) -> NDArray[np.bool_]:
+        """Of which sizes all projections are proved, and no number is moved by rounding, (τ,).
+
+        A distance may be moved by ``EXACT_SHARE`` of itself and of the largest that is close
+        enough, an error by this share of itself and by what rounding leaves of a perfect fit.
+
+        max_distance, shape (τ,): The largest distance at which a size is close to the average.
+        rounding, total: As of the data.
+        """
+        distance, error, off, error_off = (
+            np.asarray(values).sum(axis=0) / total for values in self.found[:4]
+        )
+        fine = off <= EXACT_SHARE * (distance + max_distance)
+        fine &= error_off <= EXACT_SHARE * error + rounding
+        return np.asarray((fine & self.found.proved.all(axis=0)).all(axis=0))
 
 
 def max_distance_shares(sizes: Index, n: float) -> Array:
@@ -331,8 +354,8 @@ def project_average(
     share = max_distance_shares(sizes, data.weight)
     # Proofs change distances and errors, and with them the chosen size.
     while True:
-        distance, _ = mean_over_folds(np.moveaxis(folds.distance, 0, -1), data.fold_weight)
-        error, std_error = mean_over_folds(np.moveaxis(folds.error, 0, -1), data.fold_weight)
+        distance, _ = mean_over_folds(np.moveaxis(folds.found.distance, 0, -1), data.fold_weight)
+        error, std_error = mean_over_folds(np.moveaxis(folds.found.error, 0, -1), data.fold_weight)
         best_ridge = distance.argmin(axis=0)
         pairs = best_ridge, np.arange(sizes.size)
         distance, error, std_error = distance[pairs], error[pairs], std_error[pairs]
@@ -343,7 +366,8 @@ def project_average(
             break
     gammas = folds.ridges[best_ridge] * unit
     models = _projected_models(study, average, sizes, gammas, chosen)
-    proved = np.array([model.proved for model in models]) & folds.proved.all(axis=(0, 1))
+    proved = np.array([model.proved for model in models])
+    proved &= folds.exact(np.asarray(max_distance), data.rounding, data.total)
     status = worst([average.status, study.status_of(bool(proved[chosen]))])
     proved &= average.proved
     by_size = [

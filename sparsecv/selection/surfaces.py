@@ -170,7 +170,8 @@ def _past_the_ends(surface: Surface) -> str:
         return soft_least(surface.cv_error(gamma), surface.data.weight)
 
     more = partial(surface.visit, late=Late.LEFT_OUT)
-    _, edge = grown_grid(more, score, lambda: surface.plan.out_of_time)
+    kept, edge = grown_grid(more, score, lambda: surface.plan.out_of_time, surface.is_blurred)
+    surface.keep(kept)
     surface.asked_gammas.sort()
     return edge
 

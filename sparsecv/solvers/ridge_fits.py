@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from .core.error_margin import EXACT_SHARE, path_margins
 from .core.leaves import Leaves
 from .core.problem import SparseRidgeProblem
 from .core.quick_fits import fit_supports, placed_columns
 from .core.result import Answer, Status, worst
-from .kernels.linalg import Array
+from .kernels.linalg import EPS, Array
 from .leaps.gamma_trees import Listed
 
 Support = NDArray[np.intp]
@@ -112,6 +113,27 @@ class SupportPath:
         residual = self.predict(rows)
         residual -= targets
         return np.asarray(np.einsum("gtr,gtr->gt", residual, residual))
+
+    def error_margins(
+        self,
+        problem: SparseRidgeProblem,
+        rows: Array,
+        targets: Array,
+        errors: Array,
+        room: Array | float = 0.0,
+        every: bool = False,
+    ) -> Array:
+        """How far rounding may have moved squared errors that are proved, shape (γ, τ); else ∞.
+
+        problem: The problem of the path.
+        errors: What :meth:`squared_errors` gives.
+        room: Margins up to ``EXACT_SHARE`` of the error and this number, or what rounding leaves of
+            a perfect fit, need not be any smaller; an array broadcasts to (γ, τ).
+        every: Whether those of supports without a proof are wanted, too.
+        """
+        room = room + len(targets) * EPS * problem.yy
+        enough = np.where(self.proved | every, EXACT_SHARE * errors + room, np.inf)
+        return path_margins(problem, self.gammas, self.supports, rows, targets, errors, enough)
 
 
 def known_path(

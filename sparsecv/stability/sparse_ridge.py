@@ -17,7 +17,9 @@ from ..design.design import Protocol
 from ..design.prepare import rows_design
 from ..errors import InputError
 from ..solvers.core.column_rules import ResolvedRules
+from ..solvers.core.error_margin import EXACT_SHARE
 from ..solvers.core.limits import Limits
+from ..solvers.kernels.linalg import EPS
 from ..solvers.paths import support_path
 from .fold_losses import Array, Index
 
@@ -133,14 +135,17 @@ class SparseRidgeLearner:
     def losses_within(
         self, training: Index, candidates: Sequence[int], limits: Limits
     ) -> tuple[Array, bool]:
-        """Squared errors (c, n) as of a call, found within limits, and whether all are proved.
+        """Squared errors (c, n) as of a call, found within limits, and whether all are exact.
+
+        They are exact where all models are proved, and rounding moves no sum of errors over all
+        rows by more than ``EXACT_SHARE``.
 
         In place of the solver "exact" stands "auto" of
         :func:`~sparsecv.solvers.paths.support_path`, which estimates what it does not prove.
         """
         solver = "auto" if self.solver == "exact" else self.solver
-        found, proved = self._predictions(training, candidates, limits, solver)
-        return np.asarray((self.y - found) ** 2), proved
+        found, exact = self._predictions(training, candidates, limits, solver, claims=True)
+        return np.asarray((self.y - found) ** 2), exact
 
     def predictions(self, training: Index, candidates: Sequence[int]) -> Array:
         """Predictions (c, n) on all n rows of c models that are fitted to some of the rows.
@@ -160,13 +165,19 @@ class SparseRidgeLearner:
         return self._predictions(training, candidates, Limits(seconds), self.solver)[0]
 
     def _predictions(
-        self, training: Index, candidates: Sequence[int], limits: Limits, solver: str
+        self,
+        training: Index,
+        candidates: Sequence[int],
+        limits: Limits,
+        solver: str,
+        claims: bool = False,
     ) -> tuple[Array, bool]:
-        """Predictions (c, n), and whether every model is proved.
+        """Predictions (c, n), and whether all are exact, as of :meth:`losses_within`.
 
         training: Rows fitted to.
         limits: Those of the models of all candidates together.
         solver: That of :func:`~sparsecv.solvers.paths.support_path`.
+        claims: Whether it is asked if they are exact; else nothing is claimed.
 
         Of the pairs (γ, τ) of the candidates, models of every γ and every τ are fitted at once. A
         size that constraints do not allow on these rows is replaced by the nearest that they allow.
@@ -176,10 +187,16 @@ class SparseRidgeLearner:
         weights = None if self.weights is None else self.weights[training]
         design, _ = rows_design(X, y, self.protocol, weights, asked=self.asked)
         problem = design.problem(X, y, weights)
-        rows, _ = design.apply(self.X, self.y)
+        rows, targets = design.apply(self.X, self.y)
         gammas, at_gamma = np.unique(gamma_of, return_inverse=True)
         least, most = max(1, problem.constraints.min_size), problem.constraints.max_size
         sizes, at_size = np.unique(np.clip(self.taus[tau_of], least, most), return_inverse=True)
         path = support_path(problem, self.gammas[gammas], sizes, solver=solver, limits=limits)
         found = np.asarray(design.y_shift + path.predict(rows)[at_gamma, at_size])
-        return found, bool(path.proved.all())
+        exact = claims and bool(path.proved.all())
+        if exact:
+            errors = path.squared_errors(rows, targets)
+            margins = path.error_margins(problem, rows, targets, errors)
+            room = EPS * targets.size * float(targets @ targets)
+            exact = bool((margins <= EXACT_SHARE * errors + room).all())
+        return found, exact

@@ -185,14 +185,31 @@ class Curve:
         return self.errors[gamma]
 
 
-def visited(curve: Curve, score: Any = lambda errors: float(errors.min())) -> tuple[Array, str]:
+def visited(
+    curve: Curve, score: Any = lambda errors: float(errors.min()), least: float = 0.0
+) -> tuple[Array, str]:
+    """The γ of the grid; rounding moves the errors at γ below ``least``."""
+
     def spent() -> bool:
         return curve.plan.out_of_time
 
     curve.visit(DEFAULT_GAMMAS.tolist())
-    grid, said = grown_grid(curve.visit, lambda g: score(curve.cv_error(g)), spent)
-    assert sorted(grid) == sorted(curve.errors)
-    return np.sort(list(curve.errors)), said
+    grid, said = grown_grid(
+        curve.visit, lambda g: score(curve.cv_error(g)), spent, lambda gamma: gamma < least
+    )
+    assert sorted(grid) == sorted(gamma for gamma in curve.errors if gamma >= least)
+    return np.sort(grid), said
+
+
+def test_the_default_grid_goes_no_lower_than_rounding_allows() -> None:
+    whole, said = visited(Curve(lambda x: 20.0 + x), least=1e-7)
+    assert 1e-7 <= whole[0] < 1e-6
+    assert "rounding would move CV errors" in said
+    short, said = visited(Curve(lambda x: 20.0 + x), least=1e-2)
+    assert short.tolist() == [gamma for gamma in DEFAULT_GAMMAS if gamma >= 1e-2]
+    assert "rounding would move CV errors" in said
+    inside, said = visited(Curve(lambda x: 1.0 + (x - 1.0) ** 2), least=1e-2)
+    assert (inside[0], said) == (short[0], "")
 
 
 def test_the_default_grid_goes_on_past_an_end_while_that_helps() -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -11,14 +14,20 @@ from support.heldout_attacks import HELD_OUT, Table, exact_errors, wrong_claims
 
 from sparsecv import SparseRidgeCV
 from sparsecv.cv.engine import cross_validate
+from sparsecv.cv.plan import RunPlan
 from sparsecv.cv.results import CVResult
 from sparsecv.cv.settings import Settings
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.design.row_table import RowTable
+from sparsecv.errors import UnprovedWarning
 from sparsecv.selection.claims import least_is_proved
+from sparsecv.selection.inner_folds import inner_weights
+from sparsecv.selection.projection import FoldAverages, project_fold, ridge_unit
+from sparsecv.selection.weights import SizeRound
 from sparsecv.solvers import SparseRidgeProblem, Status
 from sparsecv.solvers.core.error_margin import support_margin
+from sparsecv.solvers.core.limits import Limits
 
 Array = NDArray[np.float64]
 
@@ -133,6 +142,62 @@ def test_units_of_columns_and_weights_change_no_statement(factor: float) -> None
         assert least_is_proved(other) == least_is_proved(one)
         errors = other.table("cv_error")[exact]
         assert errors == pytest.approx(one.table("cv_error")[exact], rel=1e-6)
+
+
+@pytest.mark.parametrize("rule", ["minimum", "projected"])
+def test_the_default_grid_ends_where_rounding_begins_to_count(rule: str) -> None:
+    """Money beside its total: at γ = 1e-4, an end of the default grid, the third size is noise."""
+    X, y = money_and_total()
+    model = SparseRidgeCV(cv="loo", rule=rule, standardize=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnprovedWarning)
+        model.fit(X, y)
+    found = model.surface_
+    assert found["gamma"].min() > 1e-4
+    assert found["exact"].all()
+    standardised = SparseRidgeCV(cv="loo", rule="minimum").fit(X[:, :2], y)
+    assert standardised.surface_["gamma"].min() <= 1e-4
+
+
+def test_rules_whose_numbers_rounding_moves_are_not_proved() -> None:
+    """Criteria, projections and inner folds take errors on held-out rows, too."""
+    X, y = money_and_total()
+    for rule in ("one-se", "stability", "corrected", "projected"):
+        model = SparseRidgeCV(cv=5, rule=rule, standardize=False, gammas=[1e-10], taus=[3])
+        with pytest.warns(UnprovedWarning):
+            model.fit(X, y)
+        assert not model.certified_, rule
+
+
+def test_a_projection_has_margins_of_its_own() -> None:
+    """The projections of the folds at γ = 0 are noise where the supports that are averaged are."""
+    X, y = money_and_total()
+    data = RowFolds(RowTable(X, y, True), make_folds(5, y.size, seed=0))
+    coefs = [np.array([0.2, 0.1, 0.0]) for _ in range(5)]
+    small, large = (
+        FoldAverages(data, coefs, np.array([gamma / ridge_unit(data, 5)])) for gamma in (1e-10, 1e4)
+    )
+    held = next(j for j in range(5) if 7 in data.folds.split(j)[1])
+    for shared, fine in ((small, False), (large, True)):
+        one = project_fold(shared, held, np.array([3]), "exact", Limits())
+        assert one.proved.all()
+        assert bool(one.error_margin[0, 0] <= 1e-6 * one.error[0, 0]) is fine
+        assert bool(one.distance_margin[0, 0] <= 1e-6 * one.error[0, 0]) is fine
+
+
+def test_inner_models_have_margins_of_their_own() -> None:
+    X, y = money_and_total()
+    data = RowFolds(RowTable(X, y, True), make_folds(5, y.size, seed=0))
+    plan = RunPlan.of(Settings(), data)
+
+    def run(_: str, unit: Any, shared: Any, tasks: Any) -> list[Any]:
+        return [unit(shared, *task, Limits()) for task in tasks]
+
+    rounds = [SizeRound(np.arange(1, 4), end=3)]
+    assert inner_weights(data, np.array([1e4]), rounds, run, plan).proved
+    assert not inner_weights(
+        data, np.array([1e-10]), [rounds[0]._replace(taus=np.array([3]))], run, plan
+    ).proved
 
 
 def test_held_out_errors_on_fresh_tables() -> None:

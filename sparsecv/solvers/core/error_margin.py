@@ -84,6 +84,16 @@ def moved_errors(errors: Array, moved: Array) -> Array:
     return np.where(np.isnan(found), np.inf, found)
 
 
+def is_blurred(errors: Array, margins: Array, room: float) -> bool:
+    """Whether rounding moves errors noticeably at a γ, of sizes that may be best there.
+
+    errors, margins, shape (τ,): The errors of every size, and how far rounding may have moved them.
+    room: What rounding may leave of the error of a perfect fit.
+    """
+    moved = ~(margins <= EXACT_SHARE * errors + room)
+    return bool((moved & (errors - margins <= errors.min())).any())
+
+
 def moved_by_any(
     problem: SparseRidgeProblem, columns: Index, gamma: float, rows: Array, targets: Array
 ) -> float:
@@ -128,6 +138,8 @@ def path_margins(
     enough, shape (γ, τ): Margins up to these need not be any smaller; ∞ where none is wanted.
     moved: What :func:`moved_by_any` says of these supports and γ; by default it is asked here.
     """
+    if np.isinf(enough).all():
+        return np.full(errors.shape, np.inf)
     if moved is None:
         used, moved = np.unique(supports[supports >= 0]).astype(np.intp), math.inf
         if used.size <= max(2 * supports.shape[2], MAX_SHARED):
@@ -212,6 +224,7 @@ def _inverse(T: Array) -> tuple[Array, float]:
 
 def deleted_row_margins(
     problem: SparseRidgeProblem,
+    columns: Index,
     gamma: float,
     rows: Array,
     targets: Array,
@@ -220,19 +233,20 @@ def deleted_row_margins(
 ) -> Array:
     """Margins of the squared errors of rows that are each deleted from the problem of all rows.
 
-    With h the leverage of the row in the fit of all rows on all columns, the fit without the row
+    With h the leverage of the row in the fit of all rows on some columns, the fit without the row
     has |xᵀR⁻¹|² = l = h/(1 − h), and columns whose inflation grows by at most 1/(1 − h); both are
     no larger for fewer columns and a larger γ. The fit of all rows is the exact one of a table in
     which the row, too, is moved, while the row that is deleted is not. That moves the prediction by
     l ε (|y| + Σ ℓ_j|β_j|), and by ε Σ ℓ_j|xᵀ(RᵀR)⁻¹|_j times the deleted residual, besides.
 
     problem: The problem with all rows.
+    columns: Columns that no support goes beyond.
     gamma: The least γ of the fits.
     rows, targets, factor, shape (n, p), (n,) and (n,): As of ``DeletedRows``.
     errors, shape (..., n): Squared errors, which are (factor · deleted residual)².
     Returns: Margins of the same shape; ∞ where a fold has to be looked at alone.
     """
-    at = sensitivity(problem, np.arange(problem.p), gamma, rows)
+    at = sensitivity(problem, columns, gamma, rows)
     left = 1.0 - np.minimum(at.along**2, 1.0)
     fine = left > max(LEAST_LEFT, 10.0 * at.off * float(at.spread))  # ε · spread may be off h.
     left = np.where(fine, left, 1.0)

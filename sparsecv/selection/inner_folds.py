@@ -456,9 +456,13 @@ def _inner_errors(
     path = support_path(first.training(0), gammas, taus, solver=solver, limits=limits)
     # The other sets are predicted by the same model, for which only their rows have to be scaled.
     folds = [first, *(data.one_fold(train, test, first) for test in tests[1:])]
-    errors = [path.squared_errors(*one.held_out(0)) for one in folds]
+    problem, held_out = first.training(0), [one.held_out(0) for one in folds]
+    errors, every = [path.squared_errors(*rows) for rows in held_out], data.p <= MAX_SHARED
+    moved = np.inf
+    if every or path.proved.any():
+        moved = path.moved(problem, *map(np.concatenate, zip(*held_out, strict=True)))
     margins = [
-        path.error_margins(first.training(0), *one.held_out(0), of_one, every=data.p <= MAX_SHARED)
-        for one, of_one in zip(folds, errors, strict=True)
+        path.error_margins(problem, *rows, of_one, moved, every=every)
+        for rows, of_one in zip(held_out, errors, strict=True)
     ]
     return errors, margins, path.proved

@@ -197,12 +197,13 @@ def project_fold(
     path = support_path(target, gammas, sizes, solver=solver, limits=limits)
     (rows, y), averaged = data.held_out(j), data.held_out(j)[0] @ coef
     distance, error = path.squared_errors(rows, averaged), path.squared_errors(rows, y)
+    moved = path.moved(target, rows, np.abs(averaged) + np.abs(y)) if path.proved.any() else np.inf
     near = EXACT_SHARE * max_distance_shares(sizes, data.weight) * error
     return FoldProjection(
         distance,
         error,
-        path.error_margins(target, rows, averaged, distance, near),
-        path.error_margins(target, rows, y, error),
+        path.error_margins(target, rows, averaged, distance, moved, near),
+        path.error_margins(target, rows, y, error, moved),
         path.proved,
     )
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from .core.error_margin import EXACT_SHARE, path_margins
+from .core.error_margin import EXACT_SHARE, moved_by_path, path_margins
 from .core.leaves import Leaves
 from .core.problem import SparseRidgeProblem
 from .core.quick_fits import fit_supports, placed_columns
@@ -114,12 +114,21 @@ class SupportPath:
         residual -= targets
         return np.asarray(np.einsum("gtr,gtr->gt", residual, residual))
 
+    def moved(self, problem: SparseRidgeProblem, rows: Array, targets: Array) -> float:
+        """How far rounding may move the residuals of any fit of the path, in length over the rows.
+
+        problem: The problem of the path.
+        rows, targets: As those of :meth:`squared_errors`, or of several of its calls together.
+        """
+        return moved_by_path(problem, self.gammas, self.supports, rows, targets)
+
     def error_margins(
         self,
         problem: SparseRidgeProblem,
         rows: Array,
         targets: Array,
         errors: Array,
+        moved: float,
         room: Array | float = 0.0,
         every: bool = False,
     ) -> Array:
@@ -127,13 +136,15 @@ class SupportPath:
 
         problem: The problem of the path.
         errors: What :meth:`squared_errors` gives.
+        moved: What :meth:`moved` says of these rows, others perhaps among them.
         room: Margins up to ``EXACT_SHARE`` of the error and this number, or what rounding leaves of
             a perfect fit, need not be any smaller; an array broadcasts to (γ, τ).
         every: Whether those of supports without a proof are wanted, too.
         """
         room = room + len(targets) * EPS * problem.yy
         enough = np.where(self.proved | every, EXACT_SHARE * errors + room, np.inf)
-        return path_margins(problem, self.gammas, self.supports, rows, targets, errors, enough)
+        given = self.gammas, self.supports, rows, targets, errors
+        return path_margins(problem, *given, enough, moved)
 
 
 def known_path(

@@ -196,7 +196,8 @@ class SparseRidgeLearner:
         exact = claims and bool(path.proved.all())
         if exact:
             errors = path.squared_errors(rows, targets)
-            margins = path.error_margins(problem, rows, targets, errors)
+            moved = path.moved(problem, rows, targets)
+            margins = path.error_margins(problem, rows, targets, errors, moved)
             room = EPS * targets.size * float(targets @ targets)
             exact = bool((margins <= EXACT_SHARE * errors + room).all())
         return found, exact

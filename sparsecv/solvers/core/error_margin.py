@@ -39,8 +39,9 @@ MOST_ETA = 0.5
 # Where 1 − h is smaller, h the leverage of a row in the fit on all rows, deleting the row from that
 # fit has no margin here, and the fold has to be looked at alone. It is a choice.
 LEAST_LEFT = 1e-6
-# The columns of all supports share a factor where they are at most so many, or twice as many as the
-# largest support has. It is a choice.
+# Tables of up to so many columns have one factor for the margins of all supports; with more columns
+# those that the supports use have one, if they are at most so many, or twice as many as the largest
+# support has. It is a choice.
 MAX_SHARED = 45
 
 
@@ -116,6 +117,25 @@ def moved_by_any(
     return float(at.moved(length * (1.0 + spread), length) + off * _norm(targets))
 
 
+def moved_by_path(
+    problem: SparseRidgeProblem,
+    gammas: Array,
+    supports: NDArray[np.int64],
+    rows: Array,
+    targets: Array,
+) -> float:
+    """What :func:`moved_by_any` says of given supports and γ; ∞ where it would take too long.
+
+    Parameters are as of :func:`path_margins`.
+    """
+    columns = np.arange(problem.p)
+    if problem.p > MAX_SHARED:
+        columns = np.unique(supports[supports >= 0]).astype(np.intp)
+        if columns.size > max(2 * supports.shape[2], MAX_SHARED):
+            return math.inf
+    return moved_by_any(problem, columns, float(gammas.min()), rows, targets)
+
+
 def path_margins(
     problem: SparseRidgeProblem,
     gammas: Array,
@@ -128,7 +148,7 @@ def path_margins(
 ) -> Array:
     """How far rounding may have moved the squared errors of fits on given supports, shape (γ, τ).
 
-    What :func:`moved_by_any` says bounds the margins of all supports at once. A support for which
+    What :func:`moved_by_path` says bounds the margins of all supports at once. A support for which
     that is too much is looked at alone.
 
     problem: The training problem; its γ and τ do not count.
@@ -136,14 +156,12 @@ def path_margins(
     rows, targets, shape (r, p) and (r,): What the fits predict.
     errors, shape (γ, τ): The sums of squared errors as they were computed.
     enough, shape (γ, τ): Margins up to these need not be any smaller; ∞ where none is wanted.
-    moved: What :func:`moved_by_any` says of these supports and γ; by default it is asked here.
+    moved: What :func:`moved_by_path` says; by default it is asked here.
     """
     if np.isinf(enough).all():
         return np.full(errors.shape, np.inf)
     if moved is None:
-        used, moved = np.unique(supports[supports >= 0]).astype(np.intp), math.inf
-        if used.size <= max(2 * supports.shape[2], MAX_SHARED):
-            moved = moved_by_any(problem, used, float(gammas.min()), rows, targets)
+        moved = moved_by_path(problem, gammas, supports, rows, targets)
     found = moved_errors(errors, np.array(moved))
     for g, t in np.argwhere(~(found <= enough)).tolist():
         at_gamma, row = problem.replace(gamma=float(gammas[g])), supports[g, t]

@@ -190,7 +190,9 @@ def _draw(result: Result, held_out: HeldOut, asked: SimpleNamespace) -> None:
     range of γ, what is proved of it.
     """
     study, surface, choice = held_out
-    kind = "leave-one-out" if asked.folds == "loo" else f"{asked.folds} folds"
+    folds = surface.folds
+    kind = "leave-one-out" if folds.kind == "loo" else f"{folds.k} folds"
+    kind += " in order of time" * (folds.kind == "time")
     path, title = str(asked.plot), f"{result.name}, {kind}"
     if choice.projection is not None:
         peers = linear_peers(study.data, values_of(result.sizes, "tau"))

@@ -111,7 +111,7 @@ PANELS: dict[str, dict[str, Option]] = {
         "encoding": option(Text, None, "Encoding of a text file, such as latin-1; default: utf-8."),
     },
     "Folds": {
-        "folds": option(str, "5", "loo, a number K or size:M."),
+        "folds": option(str, "5", "loo, a number K, size:M, or time:K for rows in order of time."),
         "nested": option(
             bool | None,
             None,
@@ -307,7 +307,7 @@ COMMANDS = {
         "standardised once and folds have no intercept.",
         "tables folds gamma ways scale tol backend time_limit csv_file jobs quiet",
         tables=argument(list[str], ["diabetes"], "Tables, as for cv.", metavar="[DATA]..."),
-        folds=option(str, "loo,size:10", "loo, K or size:M, comma-separated."),
+        folds=option(str, "loo,size:10", "loo, K, size:M or time:K, comma-separated."),
         gamma=option(str, "0.01,0.02,0.05,0.1,0.2,0.5,1", "As in cv."),
         ways=option(
             str,

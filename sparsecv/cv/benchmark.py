@@ -90,7 +90,8 @@ def run(
     tables : sequence of Table
         Each is named by its ``name``.
     folds : sequence of str
-        "loo", numbers K and "size:M", as :func:`~sparsecv.design.folds.make_folds` takes them.
+        "loo", numbers K, "size:M" and "time:K", as :func:`~sparsecv.design.folds.make_folds` takes
+        them.
     gammas : array-like
         The ridge weights, each cross-validated by itself.
     ways : sequence of str

@@ -22,8 +22,9 @@ class Folds:
     Attributes
     ----------
     kind : str
-        How the folds were asked for: "loo", "kfold", "size", "custom" (a splitter, pairs or one
-        group at a time), or "all" for one fold of all rows.
+        How the folds were asked for: "loo", "kfold", "size", "time" (each trains on the rows before
+        those that it holds out), "custom" (a splitter, pairs or one group at a time), or "all" for
+        one fold of all rows.
     n, k : int
         Number of rows and of folds.
     sizes : ndarray of int, shape (k,)
@@ -149,10 +150,10 @@ class Folds:
 
 
 def _named_folds(cv: Any, n: int) -> tuple[str, int] | None:
-    """What ``cv`` asks for of n rows: ("kfold", K), ("size", M) or, for "loo", ("loo", n).
+    """What ``cv`` asks for of n rows: ("kfold", K), ("size", M), ("time", K), or ("loo", n).
 
-    A text "size:" without a whole number gives ("size", 0), which :func:`make_folds` refuses.
-    Anything else that is neither a whole number nor the text of a whole number gives None.
+    A text "size:" or "time:" without a whole number gives the number 0, which :func:`make_folds`
+    refuses. Anything else that is neither a whole number nor the text of a whole number gives None.
 
     Raises InputError: The number has more digits than any number of rows.
     """
@@ -161,10 +162,12 @@ def _named_folds(cv: Any, n: int) -> tuple[str, int] | None:
     text = str(cv).strip().lower()
     if text == "loo":
         return "loo", n
-    kind = "size" if text.startswith("size:") else "kfold"
-    digits = text.removeprefix("size:").strip()
+    kind, colon, digits = (
+        text.partition(":") if text[:5] in ("size:", "time:") else ("kfold", "", text)
+    )
+    digits = digits.strip()
     if not digits.isdecimal():
-        return ("size", 0) if kind == "size" else None
+        return (kind, 0) if colon else None
     if len(digits) > len(str(np.iinfo(np.int64).max)):  # Python refuses to read thousands of them.
         raise InputError(f"folds: {digits[:18]}… is more than the {n} rows there are")
     return kind, int(digits)
@@ -209,7 +212,8 @@ def make_folds(
 ) -> Folds:
     """Turn what a user calls folds into :class:`Folds` of n rows.
 
-    cv: K (shuffled with ``seed``), "loo", "size:M" (⌊n/M⌋ folds of M rows, some of M + 1), a
+    cv: K (shuffled with ``seed``), "loo", "size:M" (⌊n/M⌋ folds of M rows, some of M + 1),
+        "time:K" (the folds of scikit-learn's TimeSeriesSplit(K), for rows in order of time), a
         scikit-learn splitter, pairs of training and held-out row indices, or one fold number for
         each row, as scikit-learn's PredefinedSplit takes them: rows of the number -1 are never held
         out. With ``groups``, K keeps groups together and "loo" leaves one group out.
@@ -234,6 +238,10 @@ def make_folds(
                 f"folds of size {number} need at least {2 * number} rows; there are {n}"
             )
         return _shuffled("size", n // number, n, seed)
+    if kind == "time":
+        if groups is not None:
+            raise InputError("folds in order of time cannot keep groups together: use K or loo")
+        return _in_time(number, n, cv)
     if kind and groups is not None:
         return _grouped(groups, None if kind == "loo" else number, n, seed)
     if kind:
@@ -241,7 +249,7 @@ def make_folds(
     if isinstance(cv, (int, np.integer)) and not isinstance(cv, bool):  # It is below 0.
         raise InputError(f"at least 2 folds are needed; got {cv}")
     if isinstance(cv, str):
-        raise InputError(f"folds must be 'loo', a number K or 'size:M'; got {cv!r}")
+        raise InputError(f"folds must be 'loo', a number K, 'size:M' or 'time:K'; got {cv!r}")
     splitter = cv if hasattr(cv, "split") else _by_numbers(cv, n)
     if splitter is not None:
         cv = splitter.split(np.zeros((n, 1)) if X is None else X, y, groups)
@@ -251,8 +259,8 @@ def make_folds(
             made = replace(made, groups=_kept_groups(made, groups))
         return made
     raise InputError(
-        "folds must be 'loo', a number K, 'size:M', a splitter, index pairs or a fold number for "
-        f"each row; got {cv!r}"
+        "folds must be 'loo', a number K, 'size:M', 'time:K', a splitter, index pairs or a fold "
+        f"number for each row; got {cv!r}"
     )
 
 
@@ -375,6 +383,23 @@ def _shuffled(kind: str, k: int, n: int, seed: Any) -> Folds:
     label = np.empty(n, dtype=np.intp)
     label[draws.permutation(n)] = np.repeat(np.arange(k), sizes)
     return Folds(kind, n, sizes, label)
+
+
+def _in_time(k: int, n: int, cv: Any) -> Folds:
+    """The folds of scikit-learn's TimeSeriesSplit(k), each of the ⌊n/(k + 1)⌋ rows after the last.
+
+    The folds are made here because scikit-learn takes a second to import.
+
+    cv: What the user gave.
+    Raises InputError: There are fewer than 2 folds, or too few rows.
+    """
+    if k < 2:
+        raise InputError(f"folds 'time:K' needs a whole number K >= 2; got {cv!r}")
+    if k + 1 > n:
+        raise InputError(f"{k} folds in order of time need at least {k + 1} rows; there are {n}")
+    held, rows = n // (k + 1), np.arange(n, dtype=np.intp)
+    pairs = [(rows[:start], rows[start : start + held]) for start in range(n - k * held, n, held)]
+    return Folds("time", n, np.full(k, held, dtype=np.intp), None, pairs)
 
 
 def _from_pairs(pairs: Iterable[Any], n: int) -> Folds:

@@ -42,8 +42,9 @@ class SparseRidgeCV(ModelViews, ModelFiles):
 
     Parameters
     ----------
-    cv : int, "loo", "size:M", splitter or iterable
-        Folds; K folds are shuffled with ``random_state``, once for the whole grid.
+    cv : int, "loo", "size:M", "time:K", splitter or iterable
+        Folds; K folds are shuffled with ``random_state``, once for the whole grid. Folds "time:K"
+        are those of scikit-learn's TimeSeriesSplit(K): each trains on the rows before its own.
     taus : array of int or None
         Sparsities; None means 1..p (beyond 168 columns, each level of a factor counted: up to
         the largest τ with τ log τ ≤ min(n, p)). Where models are averaged beyond 45 columns, sizes

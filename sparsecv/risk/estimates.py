@@ -106,7 +106,7 @@ def k_fold(
     estimator : scikit-learn estimator
     X, y : array-like, shape (n, p) and (n,)
     cv : int, str, splitter or iterable
-        K, "loo", "size:M", a splitter or index pairs.
+        K, "loo", "size:M", "time:K", a splitter or index pairs.
     random_state : int, RandomState or None
         Seed of the random folds.
     **options

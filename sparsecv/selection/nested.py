@@ -108,7 +108,7 @@ def refuse_nested(data: FoldData, cv: Any, nested: Any = True, groups: Any = Non
     if not isinstance(cv, (str, Integral)) and not hasattr(cv, "split"):
         raise InputError(
             "nested needs folds that can be drawn again on fewer rows: give cv as a number K, "
-            "'loo', 'size:M' or a splitter, not as pairs of row indices"
+            "'loo', 'size:M', 'time:K' or a splitter, not as pairs of row indices"
         )
     weights = data.rows_for("nested needs").rows.weights
     if not isinstance(cv, (str, Integral)):
@@ -210,14 +210,16 @@ def _outer_folds(
 ) -> Folds:
     """The outer folds of n rows: as many as the user or :class:`NestedSettings` says.
 
-    Where ``cv`` is a splitter and ``nested`` is True, the splitter draws them.
+    Where ``cv`` is a splitter and ``nested`` is True, the splitter draws them. Outer folds of folds
+    in order of time are in order of time, too.
 
     cv, nested, groups: As of :func:`nested_error`; ``nested`` is not False.
     X, y: The rows, for splitters that look at them.
     """
+    in_time = str(cv).strip().lower().startswith("time:")
     if not isinstance(nested, (bool, np.bool_)):
-        cv = int(nested)
-    elif isinstance(cv, (str, Integral)):
+        cv = f"time:{nested}" if in_time else int(nested)
+    elif isinstance(cv, (str, Integral)) and not in_time:
         cv = _n_outer(n, groups)
     return make_folds(cv, n, seed=seed, X=X, y=y, groups=groups)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.model_selection import TimeSeriesSplit
 from support.commands import Capture, check_model, run_json
 from support.tables import growing_columns, write_csv
 
@@ -19,6 +20,18 @@ from sparsecv.cli.main import main
 from sparsecv.clock import CLOCK
 
 # ---------------------------------------------------------------------------- cv
+
+
+def test_folds_in_order_of_time() -> None:
+    X, y = growing_columns()
+    write_csv(Path("t.csv"), X, y)
+    command = ["cv", "t.csv", "--folds", "time:3", "--gamma", "1", "--rule", "minimum", "--nested"]
+    said = run_json(*command)
+    assert said["folds"] == {"kind": "time", "k": 3, "sizes": [10, 10, 10]}
+    model = SparseRidgeCV(cv=TimeSeriesSplit(3), gammas=[1.0], rule="minimum", nested=True)
+    model.fit(X, y)
+    assert said["best"]["cv_error"] == pytest.approx(model.cv_error_, rel=1e-12)
+    assert said["nested"]["error"] == pytest.approx(model.nested_error_, rel=1e-12)
 
 
 def test_document(capsys: Capture) -> None:

@@ -132,6 +132,41 @@ def test_splitters_that_do_not_partition(splitter: Any) -> None:
         assert folds.sizes[j] == test.size
 
 
+@pytest.mark.parametrize("k", [2, 3, 7])
+@pytest.mark.parametrize("n", [8, 23, 40])
+def test_folds_in_order_of_time_are_those_of_scikit_learn(k: int, n: int) -> None:
+    folds = make_folds(f" time:{k} ", n)
+    assert (folds.kind, folds.k, folds.redraws) == ("time", k, False)
+    expected = make_folds(TimeSeriesSplit(k), n)
+    for own, theirs in zip(folds.splits(), expected.splits(), strict=True):
+        np.testing.assert_array_equal(own[0], theirs[0])
+        np.testing.assert_array_equal(own[1], theirs[1])
+    np.testing.assert_array_equal(folds.sizes, expected.sizes)
+    with pytest.raises(InputError, match="cannot keep groups together"):
+        make_folds("time:2", n, groups=np.arange(n))
+
+
+@pytest.mark.parametrize("rule", ["projected", "minimum"])
+def test_a_fit_in_order_of_time_is_that_of_the_splitter(rule: str) -> None:
+    """Outer folds are in order of time, too: the first rows cannot be predicted by later ones."""
+    X, y = regression(60, 4, {0: 1.0, 1: -1.0})
+    y = y + np.cumsum(np.random.default_rng(1).standard_normal(60))
+    found, right = (
+        SparseRidgeCV(cv=cv, rule=rule, gammas=[0.1, 10.0], nested=True, time_limit=None).fit(X, y)
+        for cv in ("time:3", TimeSeriesSplit(3))
+    )
+    assert found.folds_.kind == "time"
+    assert found.cv_error_ == right.cv_error_
+    assert found.nested_error_ == right.nested_error_
+    assert found.support_.tolist() == right.support_.tolist()
+    fewer = found.set_params(nested=2).fit(X, y)
+    again = SparseRidgeCV(cv=TimeSeriesSplit(3), rule=rule, gammas=[0.1, 10.0], time_limit=None)
+    squares = list[float]()
+    for train, test in make_folds("time:2", 60).splits():
+        squares += np.square(y[test] - again.fit(X[train], y[train]).predict(X[test])).tolist()
+    assert fewer.nested_error_ == pytest.approx(np.mean(squares), rel=1e-9)
+
+
 def test_index_pairs_and_masks() -> None:
     held = np.array([True, False, False, True, False])
     folds = make_folds([(~held, held), ([0, 3], [1, 2, 4])], 5)
@@ -149,14 +184,18 @@ def test_index_pairs_and_masks() -> None:
 @pytest.mark.parametrize(
     ("cv", "n", "words"),
     [
-        ("five", 10, "'loo', a number K or 'size:M'"),
-        ("", 10, "'loo', a number K or 'size:M'"),
-        ("2.5", 10, "'loo', a number K or 'size:M'"),
-        ("²", 10, "'loo', a number K or 'size:M'"),
+        ("five", 10, "'loo', a number K, 'size:M' or 'time:K'"),
+        ("", 10, "'loo', a number K, 'size:M' or 'time:K'"),
+        ("2.5", 10, "'loo', a number K, 'size:M' or 'time:K'"),
+        ("²", 10, "'loo', a number K, 'size:M' or 'time:K'"),
         ("size:", 10, "whole number M >= 1"),
         ("size:0", 10, "whole number M >= 1"),
         ("size:-2", 10, "whole number M >= 1"),
         ("size:²", 10, "whole number M >= 1"),
+        ("time:", 10, "'time:K' needs a whole number K >= 2"),
+        ("time:1", 10, "'time:K' needs a whole number K >= 2"),
+        ("time:x", 10, "'time:K' needs a whole number K >= 2"),
+        ("time:10", 10, "10 folds in order of time need at least 11 rows; there are 10"),
         ("size:6", 11, "at least 12 rows; there are 11"),
         ("1", 10, "at least 2 folds"),
         (0, 10, "at least 2 folds"),

@@ -26,9 +26,10 @@ from support.claim_attacks import CLAIMS
 from support.fold_attacks import FOLDS
 from support.heldout_attacks import HELD_OUT
 from support.no_ridge_attacks import NO_RIDGE
+from support.tie_attacks import TIES
 from support.unit_attacks import UNITS
 
-ATTACKS = {**SOLVERS, **FOLDS, **NO_RIDGE, **HELD_OUT, **CLAIMS, **UNITS}
+ATTACKS = {**SOLVERS, **FOLDS, **NO_RIDGE, **HELD_OUT, **CLAIMS, **TIES, **UNITS}
 # How many problems of a family are drawn; 2,000 of a family that is not named here.
 PROBLEMS = {
     "offset grid": 450,
@@ -42,6 +43,8 @@ PROBLEMS = {
     "dependent rows": 5000,
     "dependent cells": 5000,
     "perfect fits": 5000,
+    "counts": 5000,
+    "ties": 5000,
     "held-out errors": 5000,
     "units": 5000,
     "claims": 5000,

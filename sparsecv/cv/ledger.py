@@ -28,6 +28,7 @@ from ..solvers.core.leaves import Leaves
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Answer, Status, worst
+from ..solvers.core.ties import first_by_exchanges, has_ties
 from ..solvers.leaps.all_sizes import attained_margin
 from ..solvers.leaps.deleted_rows import DeletedRowSubsets, deleted_fits
 from ..solvers.leaps.gamma_trees import Listed
@@ -152,22 +153,17 @@ class Ledger:
             self.work.n_nodes[rows] += path.n_nodes
         self.bracket_by_tree(rows, j, path)
 
-    def enter_proofs(
-        self, rows: Sequence[int], j: int, path: SupportPath, error: Any, *, first_of_ties: bool
-    ) -> None:
+    def enter_proofs(self, rows: Sequence[int], j: int, path: SupportPath, error: Any) -> None:
         """Enter what a later path has proved of problem j at some γ.
 
-        Answers of folds stay unless they are proved not to be optimal, so that an estimate is
-        changed by its proof alone. The answer of the problem of all rows gives way to any better
-        support.
+        Answers of folds give way to proved supports alone, which are the first of those that tie.
+        The answer of the problem of all rows gives way to any better support.
 
         rows, path, error: As of :meth:`enter_answers`; the path may have some of the sizes.
-        first_of_ties: Whether a proved support becomes the answer even where the answer ties with
-            it, because the path names the first of supports that tie.
         """
         at = self._cells_of(rows, j, path)
         better = (j == self.k) & (path.objective <= self.answer.objective[at])
-        replaces = better | (path.proved & first_of_ties)
+        replaces = better | path.proved
         self._enter_path(at, path, error, replaces=replaces & ~self.cells.exact[at])
         self.work.n_nodes[rows] += path.n_nodes
 
@@ -235,8 +231,12 @@ class Ledger:
         for t in range(self.taus.size):
             usable = np.isfinite(objective[t]) & ~self.cells.exact[g, t, folds]
             self.narrow(g, t, folds[usable], low[t, usable], high[t, usable])
-            # The tree has ended for a fold where it bounds the residual to a single number.
-            self.mark_proved(g, t, folds[usable & (found.low[t] == found.high[t])])
+            # The tree has ended for a fold where it bounds the residual to a single number. Its
+            # support is the first of those that tie.
+            ended = usable & (found.low[t] == found.high[t])
+            models = objective[t], (factor * found.residual[t]) ** 2, number[t]
+            self._answer((g, t, folds), models, ended)
+            self.mark_proved(g, t, folds[ended])
 
     def copy_models(self, g: int, other: Ledger, other_row: int) -> None:
         """Take over what is known of all rows at the γ of row g from a ledger of other folds.
@@ -272,21 +272,23 @@ class Ledger:
 
         objective, bound: The support's objective and a lower bound on the least objective, which
             are used for the problem of all rows alone: a fold's objective is computed here.
-        proved: Whether no support of the size is better. A fold may then keep another support that
-            ties with this one, which is optimal, too.
+        proved: Whether no support of the size is better.
         """
         g, t, j = cell
         if j < self.k:
             self.offer(g, t, j, support)
             if proved:
-                self.mark_proved(g, t, j)
+                self.prove_incumbents(g, t, j)
             return
-        if objective <= self.answer.objective[cell]:
+        # A support that is proved is the first of those that tie, and stays.
+        if not self.cells.exact[cell] and objective <= self.answer.objective[cell]:
             self.answer.objective[cell] = objective
             self.answer.choice[cell] = self.supports.number(support)
         # A bound above an attained objective is off by rounding.
         bound = min(bound, self.answer.objective[cell])
         self.cells.bound[cell] = max(self.cells.bound[cell], bound)
+        if proved:
+            self._settle(cell)
         self.cells.exact[cell] |= proved
 
     def offer(self, g: int, t: int, folds: NDArray[np.intp] | int, support: Support) -> None:
@@ -312,11 +314,39 @@ class Ledger:
         self.answer.put(at, values, where)
         self.cells.margin[at] = np.where(where, np.nan, self.cells.margin[at])
 
+    def prove_incumbents(self, g: int, t: int, folds: NDArray[np.intp] | int) -> None:
+        """Mark incumbents as optimal that are proved by bounds, which do not tell ties apart."""
+        for j in np.atleast_1d(folds).tolist():
+            self._settle((g, t, j))
+        self.mark_proved(g, t, folds)
+
+    def _settle(self, cell: Cell) -> None:
+        """Let the first of the supports that tie answer a problem, as far as exchanges lead.
+
+        Where every row is a fold, exchanges are tried that may tie with all rows.
+        """
+        g, t, j = cell
+        best = self.answer
+        if j < self.k and self.incumbent.objective[cell] < self.answer.objective[cell]:
+            best = self.incumbent
+        support, whole = self.supports[int(best.choice[cell])], self.problem(g, self.k)
+        if j < self.k and self.data.deleted_rows is not None and not has_ties(whole, support):
+            return
+        problem = whole if j == self.k else self.problem(g, j)
+        first = first_by_exchanges(problem, support)
+        if np.array_equal(first, self.support(*cell)):
+            return
+        objective, error = np.array([problem.objective(first)]), np.zeros(1)
+        if j < self.k:
+            objective, error = self.fits(g, np.array([j]), first)
+        models = objective, error, np.array([self.supports.number(first)])
+        self._answer((g, t, np.array([j])), models, np.ones(1, dtype=np.bool_))
+
     def mark_proved(self, g: Any, t: Any, folds: Any) -> None:
         """Mark incumbents as optimal, and set the intervals to the errors of the answers.
 
         An incumbent with a smaller objective than the answer becomes the answer. One that ties with
-        it does not: then the answer is optimal, too.
+        it does not: the caller has made the first of supports that tie the answer.
 
         g, t, folds: Rows, positions of τ and numbers of folds, as indices into arrays of shape
             (γ, τ, k + 1).

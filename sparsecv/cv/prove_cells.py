@@ -213,7 +213,7 @@ class CellProver(Prover):
         def enter(index: int, found: tuple[SupportPath, Array]) -> Status:
             j, (path, errors) = problems[index], found
             # A tree of so many columns leaves so many nodes open that intervals cost more.
-            ledger.enter_proofs([g], j, path, errors, first_of_ties=False)
+            ledger.enter_proofs([g], j, path, errors)
             if path.proved[0].all():
                 if j < ledger.k:
                     self.largest_tree = max(self.largest_tree, int(path.n_nodes[0]))

@@ -135,7 +135,7 @@ class SizesProver(Prover):
             j, (path, errors) = problems[index], found
             ended, some = Status.OPTIMAL, rows_of[j]
             ledger.listed[j] = path.listed
-            ledger.enter_proofs(some, j, path, errors, first_of_ties=True)
+            ledger.enter_proofs(some, j, path, errors)
             ledger.bracket_by_tree(some, j, path)
             for i in np.flatnonzero(~path.proved.all(axis=1)).tolist():
                 ended = path.stopped(i) or Status.TIME_LIMIT

@@ -151,7 +151,7 @@ class SharedTree:
         answers = solve_jointly(self.left_out, problem, starts, upper, objectives, limits=limits)
         ledger.work.n_nodes[g] += answers[0].n_nodes  # Every answer has those of the whole search.
         has_open_nodes = np.array([not one.proved for one in answers])
-        ledger.mark_proved(g, t, np.flatnonzero(~has_open_nodes))
+        ledger.prove_incumbents(g, t, np.flatnonzero(~has_open_nodes))
         # Where the Gram matrix of a fold is too imprecise, its open nodes are of no use.
         has_open_nodes &= [self._precise(t, j, one) for j, one in enumerate(answers)]
         folds = np.flatnonzero(has_open_nodes).tolist()
@@ -236,7 +236,9 @@ class SharedTree:
             low, high = np.where(finite, least_error, 0.0), np.where(finite, most_error, np.inf)
             ledger.narrow(g, t, every_fold, low, high)
             solved = bound >= upper * (1.0 - PROOF_GAP)
-            ledger.mark_proved(g, t, np.flatnonzero(solved & ~ledger.cells.exact[g, t, : ledger.k]))
+            ledger.prove_incumbents(
+                g, t, np.flatnonzero(solved & ~ledger.cells.exact[g, t, : ledger.k])
+            )
 
     def solve_fold(self, t: int, j: int, limits: Limits) -> None:
         """Branch on the open nodes of fold j until the fold is solved or a limit is reached."""
@@ -262,7 +264,7 @@ class SharedTree:
         self.open.pop((t, j), None)
         if found.proved:
             if precise:
-                ledger.mark_proved(g, t, j)
+                ledger.prove_incumbents(g, t, j)
             return
         if not precise:  # An optimal support may lie below a node that was pruned.
             return

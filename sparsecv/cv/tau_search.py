@@ -149,8 +149,9 @@ class _Search:
                 support = heuristic_support(problem, warm_starts=[support], time_limit=left)
         bound = max(plain.bound, tight.bound)
         ledger.enter_support(at, support, problem.objective(support), bound, proved=False)
-        enough = ledger.answer.objective[at] * (1.0 - PROOF_GAP)
-        ledger.cells.exact[at] |= ledger.cells.bound[at] >= enough
+        objective, bound = ledger.answer.objective[at], ledger.cells.bound[at]
+        if bound >= objective * (1.0 - PROOF_GAP):
+            ledger.enter_support(at, ledger.support(*at), objective, bound, proved=True)
         if self.settings.bounds == "paper-exact":
             self._solve_all_rows(t)
 
@@ -217,7 +218,7 @@ class _Search:
                 interval = fold_bounds(free, centres, lowest, upper, H, targets, spectrum=spectrum)
                 ledger.narrow(g, t, j, *interval)
             if max(one.bound for one in found) >= upper * (1.0 - PROOF_GAP):
-                ledger.mark_proved(g, t, j)
+                ledger.prove_incumbents(g, t, j)
 
     # phase 2
 

@@ -20,6 +20,7 @@ from .core.limits import Limits, StopFlag
 from .core.problem import SparseRidgeProblem, checked_support
 from .core.result import Answer, Status, nothing_left
 from .core.threads import on_one_thread
+from .core.ties import first_answer
 
 Backend = Callable[..., Answer]  # takes a problem and the keywords of :func:`register_backend`
 _BACKENDS: dict[str, Backend] = {}
@@ -173,9 +174,10 @@ def best_support(
         problem.refuse_constraints(f"backend {backend}")
     start = [] if warm_start is None else [checked_support(problem.p, warm_start)]
     limited = {"time_limit": None, "node_limit": None, "stop": None} | limited
-    return _BACKENDS[checked_backend(backend)](
+    found = _BACKENDS[checked_backend(backend)](
         problem, tol=tol, warm_starts=start, n_jobs=n_jobs, **limited
     )
+    return first_answer(problem, found) if found.proved else found
 
 
 def _native(

@@ -17,7 +17,7 @@ from sparsecv.solvers.core.rows import Rows
 from sparsecv.solvers.leaps.gathering import Comparison
 from sparsecv.solvers.supports.coefficients import Coefficients, n_coefficients
 
-COUNTS = {"counts": 90}
+COUNTS = {"counts": 90, "ties": 90}
 
 
 @pytest.mark.parametrize("name", TIES)

@@ -6,6 +6,7 @@ not hold. Ranks are computed by whole numbers, and every support is enumerated.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from itertools import chain, combinations
 from math import comb, log
@@ -13,7 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sparsecv import Constraints, SparseRidge
+from sparsecv import Constraints, SparseRidge, SparseRidgeCV
+from sparsecv.errors import ConstantColumnWarning, UnprovedWarning
 
 from .attacks import Attack
 
@@ -87,7 +89,9 @@ class Counted(NamedTuple):
         rules = (
             Constraints(groups=self.labels) if len(set(self.labels)) < len(self.labels) else None
         )
-        return SparseRidge(tau=tau, constraints=rules, **how).fit(self.X, self.y)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConstantColumnWarning)
+            return SparseRidge(tau=tau, constraints=rules, **how).fit(self.X, self.y)
 
 
 def first_of(values: dict[tuple[int, ...], float]) -> tuple[int, ...]:
@@ -208,4 +212,93 @@ def _near(values: dict[tuple[int, ...], float], model: SparseRidge, within: floa
         yield f"near_best({within}) lists {sorted(listed - perhaps)}"
 
 
-TIES: dict[str, Attack] = {"counts": counts}
+def tied_columns(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers beside copies in other units, all levels of a factor, a sum, or nested factors."""
+    n, kind = int(rng.integers(12, 26)), int(rng.integers(0, 5))
+    whole = rng.random() < 0.5
+    columns = [
+        rng.integers(-9, 10, n).astype(float) if whole else rng.standard_normal(n) for _ in range(3)
+    ]
+    if kind == 0:
+        columns.append(columns[0].copy())
+    elif kind == 1:
+        columns.append(float(rng.choice([-3.0, -1.0, 0.1, 2.0, 7.0])) * columns[0])
+    elif kind == 2:
+        level = rng.integers(0, 3, n)
+        columns += [(level == j).astype(float) for j in range(3)]
+    elif kind == 3:
+        columns.append(columns[0] + columns[1])
+    else:
+        level = rng.integers(0, 4, n)
+        columns += [(level == j).astype(float) for j in range(4)] + [(level > 1).astype(float)]
+    X = np.array(columns)[rng.permutation(len(columns))].T
+    X = X[:, np.ptp(X, axis=0) > 0.0]
+    y = X @ rng.choice([0.0, 0.3, 1.0], X.shape[1])
+    return X / X.std(axis=0), y + rng.choice([0.1, 1.0]) * rng.standard_normal(n)
+
+
+def first_by_enumeration(
+    X: np.ndarray, y: np.ndarray, gamma: float, size: int
+) -> tuple[tuple[int, ...], np.ndarray] | None:
+    """The first of the supports that tie, and its coefficients; None where rounding decides."""
+    values, coefs = {}, {}
+    for T in combinations(range(X.shape[1]), size):
+        A = np.vstack([X[:, T], np.sqrt(gamma / 2.0) * np.eye(size)])
+        target = np.append(y, np.zeros(size))
+        coefs[T] = np.linalg.lstsq(A, target, rcond=1e-15)[0]
+        values[T] = float(np.sum((target - A @ coefs[T]) ** 2))
+    least = min(values.values())
+    scale = min(least, float(y @ y) - least)
+    if scale < 1e-9 * float(y @ y):
+        return None
+    excess = {T: (value - least) / scale for T, value in values.items()}
+    if any(2e-13 < share < 1e-10 for share in excess.values()):
+        return None
+    first = min(T for T, share in excess.items() if share <= 2e-13)
+    return first, coefs[first]
+
+
+def ties(rng: np.random.Generator, number: int) -> Iterator[str]:
+    """Every method names the first of the supports that tie, and has the error of that support."""
+    X, y = tied_columns(rng)
+    n, p = X.shape
+    gamma, size = float(rng.choice([1e-8, 1e-6, 1e-4, 1e-2, 1.0])), int(rng.integers(1, p + 1))
+    label = np.arange(n) % int(rng.choice([3, 5, n]))
+    folds = [(np.flatnonzero(label != j), np.flatnonzero(label == j)) for j in np.unique(label)]
+    whole = first_by_enumeration(X - X.mean(axis=0), y - y.mean(), gamma, size)
+    total = 0.0
+    for train, test in folds:
+        means = X[train].mean(axis=0), y[train].mean()
+        found = first_by_enumeration(X[train] - means[0], y[train] - means[1], gamma, size)
+        if found is None:
+            total = np.nan
+            break
+        left = y[test] - means[1] - (X[test] - means[0])[:, found[0]] @ found[1]
+        total += float(left @ left)
+    right, at = total / n, f"(γ = {gamma}, τ = {size})"
+    off = 1e-6 * right + 1e-14 * float(y @ y)
+    how = {"gammas": [gamma], "taus": [size], "cv": folds, "rule": "minimum", "tol": 0.0}
+    for method in ("exact", "grid", "search"):
+        with warnings.catch_warnings():  # What is not proved makes no claim.
+            warnings.simplefilter("ignore", UnprovedWarning)
+            model = SparseRidgeCV(method=method, standardize=False, **how).fit(X, y)
+        if not model.certified_:
+            continue
+        if np.isfinite(right) and not abs(model.cv_error_ - right) <= off:
+            yield f"{method}: CV error {model.cv_error_}, not {right} {at}"
+        if whole is not None and tuple(model.support_.tolist()) != whole[0]:
+            yield f"{method}: {model.support_}, not {whole[0]} {at}"
+    model = SparseRidge(tau=size, gamma=gamma, standardize=False).fit(X, y)
+    if whole is None or model.status_ != "optimal":
+        return
+    others, near = model.alternatives(2), model.near_best(0)
+    ranked = tuple(others["columns"][others["tau"] == size].iloc[0])
+    for name, support in (("fit", tuple(model.support_.tolist())), ("alternatives", ranked)):
+        if support != whole[0]:
+            yield f"{name}: {support}, not {whole[0]} {at}"
+    listed = [tuple(columns) for columns in near["columns"]]
+    if near.attrs["complete"] and size in set(near["tau"]) and whole[0] not in listed:
+        yield f"near_best: {listed} lacks {whole[0]} {at}"
+
+
+TIES: dict[str, Attack] = {"counts": counts, "ties": ties}

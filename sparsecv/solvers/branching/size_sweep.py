@@ -23,6 +23,7 @@ from ..core.plan import (
 from ..core.problem import SparseRidgeProblem, checked_sizes
 from ..core.result import Answer, Status, Work, nothing_known, worst
 from ..core.threads import on_one_thread
+from ..core.ties import first_answer
 from ..leaps.all_sizes import SizesTree, only_support
 from ..relaxation.gram import GramForm, wants_gram
 from ..supports.path import SupportGrower
@@ -157,10 +158,17 @@ class SizeSearch:
         return not self.open or reached is not None
 
     def enter(self, i: int, found: Answer) -> None:
-        """Take over the support of a later search if it is as good, its bound and its status."""
+        """Take over the support of a later search if it is as good, its bound and its status.
+
+        A search that is proved has the first of the supports that tie. Where an earlier support is
+        kept that ties with it, exchanges lead to the first.
+        """
         if found.proved and found.gap > self.worst_gap:
             found = replace(found, status=Status.PRECISION)
-        self.answers[i] = self.answers[i].joined(found, found.work)
+        answer = self.answers[i].joined(found, found.work)
+        if answer.proved and answer.support is not found.support:
+            answer = first_answer(self.problem, answer)
+        self.answers[i] = answer
 
     def by_tree(self, way: Way, limits: Limits) -> bool:
         """Search the tree of all sizes, or go on with it, for the sizes that are not proved.
@@ -238,6 +246,8 @@ class SizeSearch:
         self.work_alone += found.n_nodes - before
         if problem.constraints.plain:
             found = replace(found, support=pad_support(found.support, size, problem.p))
+        if found.proved:
+            found = first_answer(problem, found)
         self.enter(i, found)
         if sum(each.n_bytes for each in self.searches.values()) > MAX_OPEN_BYTES:
             del self.searches[i]  # A later turn begins anew.

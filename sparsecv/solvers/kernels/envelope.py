@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .compiled import kernel
-from .linalg import EPS, Array
+from .linalg import EPS, TIE, Array
 
 # A fit by singular values is the exact fit of columns and a response that are off by at most this
 # share of their lengths: some tens of rounding units (Higham 2002, Theorem 19.4, for Householder's
@@ -212,13 +212,13 @@ def bracket(fits, lengths, low, high, listed, here, room):
 def first_of_tied(fits, lengths, low, high, listed, here):
     """Mark the supports of which no earlier one has the same objective at all γ of a cell.
 
-    Two objectives tie where they differ by at most 1e-12 of the smaller of the objective and
-    yᵀy − objective, as in ``all_sizes.ranking``: the lexicographically first support then counts.
+    Two objectives tie where they differ by at most ``TIE`` of the smaller of the objective and
+    yᵀy − objective: the lexicographically first support then counts.
     """
     for c in range(listed.shape[0]):
         least, _ = ridge_objective(fits, listed[c], low)
         most, _ = ridge_objective(fits, listed[c], high)
-        allowed = 1e-12 * max(min(least, lengths[1] - most), 0.0)
+        allowed = TIE * max(min(least, lengths[1] - most), 0.0)
         here[c] = True
         for q in range(c):
             hidden = hidden_share(fits, listed[c], low, high) * most

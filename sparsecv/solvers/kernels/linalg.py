@@ -19,6 +19,9 @@ Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Mask = NDArray[np.uint64]
 Record = TypeVar("Record")
+# Objectives tie that differ by at most this share of the smaller of the objective f and the gain
+# yᵀy − f. It is the error of a QR factorisation, about 1e-12 in tests.
+TIE = 1e-12
 EPS = float(np.finfo(np.float64).eps)  # 2⁻⁵²: twice the unit roundoff u of double precision
 
 

@@ -18,7 +18,7 @@ from ..core.rows import DEPENDENT_SHARE, MAX_COLUMNS
 from ..core.subset_fit import independent_columns, inflation_factors
 from ..core.threads import on_one_thread
 from ..kernels.fits import LEAST_SINGULAR_VALUE_OF_QUICK_FITS
-from ..kernels.linalg import EPS, Array, from_mask
+from ..kernels.linalg import EPS, TIE, Array, from_mask
 from .all_sizes import (
     CERTAIN_SHARE,
     all_certain,
@@ -366,7 +366,7 @@ def _chosen(
     lost = np.where(by_gain, 0.0, rounding)
     least = values.min(axis=0)
     with np.errstate(invalid="ignore"):  # For a row that the tree skips least may be −∞, lost ∞.
-        close = values <= least + 1e-12 * np.abs(least) + lost
+        close = values <= least + TIE * np.abs(least) + lost
     first = np.argmax(close | (values == least), axis=0)
     used, index = np.unique(first, return_inverse=True)
     at = first, np.arange(targets.size)

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.datasets import load_diabetes
 from support.problems import regression
 
-from sparsecv import Constraints, SparseRidgeCV
+from sparsecv import SparseRidgeCV
 from sparsecv.cli.main import main
 from sparsecv.errors import InputError
 from sparsecv.plots.over_gamma import plot_minimum, plot_supports
@@ -43,23 +43,6 @@ def test_a_range_and_a_tolerance_can_be_named() -> None:
 def test_outer_folds_search_the_range_too() -> None:
     model = SparseRidgeCV(cv=3, gammas="global", nested=2).fit(X, Y)
     assert np.isfinite(model.nested_error_)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"gammas": "glob"}, "'global:LO:HI'"),
-        ({"gammas": "global:1"}, "'global:LO:HI'"),
-        ({"gammas": "global:2:1"}, "'global:LO:HI'"),
-        ({"gammas": "global:a:b"}, "'global:LO:HI'"),
-        ({"gammas": "global", "rule": "projected"}, "averages models over values of gamma"),
-        ({"gammas": "global", "method": "search"}, "method must be auto or exact"),
-        ({"gammas": "global", "constraints": Constraints(include=[0])}, "serves no constraints"),
-    ],
-)
-def test_what_a_range_does_not_go_with_is_named(options: dict[str, object], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        SparseRidgeCV(**options).fit(X, Y)
 
 
 def test_the_command_prints_the_bounds_and_writes_the_picture(

@@ -217,25 +217,12 @@ def test_p_values_of_null_columns_are_uniform(tau: Any, sigma: float | None) -> 
     assert (abs(share - [0.05, 0.2, 0.5]) < [0.033, 0.06, 0.075]).all()
 
 
-def test_what_inference_does_not_cover_is_refused_by_name() -> None:
+def test_few_degrees_of_freedom_need_a_given_sigma() -> None:
     X, y = drawn()
-    with pytest.raises(ValueError, match=r"cross-validation.*SparseRidge"):
-        SparseRidgeCV(taus=[1, 2]).fit(X, y).inference()
-    with pytest.raises(ValueError, match="sample_weight"):
-        SparseRidge(tau=2).fit(X, y, sample_weight=np.arange(80)).inference()
-    with pytest.raises(ValueError, match="signs or bounds"):
-        SparseRidge(tau=2, constraints=Constraints(positive=True)).fit(X, y).inference()
-    holed = X.copy()
-    holed[0, 0] = np.nan
-    with pytest.raises(ValueError, match="missing values"):
-        SparseRidge(tau=2, missing="mean").fit(holed, y).inference()
     model = SparseRidge(tau=2).fit(X[:38], y[:38])
     with pytest.raises(ValueError, match="leaves 29 degrees of freedom"):
         model.inference()
     assert model.inference(sigma=2.0).attrs["sigma_source"] == "given"
-    for bad in ({"level": 1.0}, {"sigma": 0.0}, {"sigma": np.inf}, {"sigma": "2"}):
-        with pytest.raises(ValueError, match=next(iter(bad))):
-            model.inference(**bad)
 
 
 def test_a_column_that_others_determine_is_not_tested() -> None:

@@ -12,12 +12,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from sklearn.linear_model import Ridge
-from sklearn.model_selection import ShuffleSplit
 from support.brute_force import Data, enumerate_size
 from support.problems import three_matter
 
 import sparsecv
-from sparsecv import Constraints, SparseRidge, SparseRidgeCV
+from sparsecv import Constraints, SparseRidgeCV
 from sparsecv.errors import InputError
 
 Array = NDArray[np.float64]
@@ -103,19 +102,3 @@ def test_files_and_pickles_keep_them(tmp_path: Path) -> None:
     broken.pop("intervals")
     file.write_text(json.dumps(broken))  # as earlier versions wrote it
     np.testing.assert_allclose(sparsecv.load(file).predict(X), model.predict(X))
-
-
-def test_what_has_no_intervals_says_why(tmp_path: Path) -> None:
-    X, y = three_matter(30, 5)
-    split = SparseRidgeCV(cv=ShuffleSplit(3, random_state=0), gammas=1.0).fit(X, y)
-    with pytest.raises(InputError, match="hold out every row once"):
-        split.predict_interval(X)
-    weighted = SparseRidgeCV(gammas=1.0).fit(X, y, sample_weight=np.arange(1, 31))
-    with pytest.raises(InputError, match="no weights"):
-        weighted.predict_interval(X)
-    model = SparseRidgeCV(gammas=1.0).fit(X, y)
-    for coverage in (0.0, 1.0, -1, "much"):
-        with pytest.raises(InputError, match="coverage must be"):
-            model.predict_interval(X, coverage)  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="use SparseRidgeCV"):
-        SparseRidge().fit(X, y).save(tmp_path / "m.json", intervals=True)

@@ -44,35 +44,6 @@ def test_errors_and_predictions_by_hand(tmp_path: Path) -> None:
     assert clone(model).missing == "mean"
 
 
-def test_what_is_refused() -> None:
-    X, y = holed()
-    with pytest.raises(InputError, match="contains NaN"):
-        SparseRidgeCV().fit(X, y)
-    with pytest.raises(InputError, match="missing must be mean or None"):
-        SparseRidgeCV(missing="zero").fit(X, y)
-    X[:, 1] = np.nan
-    with pytest.raises(InputError, match="x1"):
-        SparseRidgeCV(missing="mean").fit(X, y)
-    X[:, 1] = np.inf
-    with pytest.raises(InputError, match="inf in column 'x1'"):
-        SparseRidgeCV(missing="mean").fit(X, y)
-    X, y = holed()
-    y[2] = np.nan
-    with pytest.raises(ValueError, match="Input y"):
-        SparseRidgeCV(missing="mean").fit(X, y)
-
-
-def test_missing_values_are_advised_the_parameter_where_there_is_one() -> None:
-    X, y = np.arange(12.0).reshape(6, 2), np.arange(6.0)
-    X[2, 1] = np.nan
-    infinite = np.where(np.isnan(X), np.inf, X)
-    for model in (SparseRidgeCV(gammas=1.0), SparseRidge()):
-        with pytest.raises(InputError, match=r"column 'x1'.*or pass missing='mean'"):
-            model.fit(X, y)
-        with pytest.raises(InputError, match=r"impute those rows$"):
-            model.fit(infinite, y)
-
-
 def test_pandas_na_among_objects_is_a_missing_value() -> None:
     X = np.random.default_rng(0).standard_normal((30, 3))
     y = X[:, 0] + 0.5 * X[:, 1] ** 2

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
-from sklearn.model_selection import KFold, RepeatedKFold, cross_val_score
+from sklearn.model_selection import KFold, cross_val_score
 from support.learners import inner_search
 from support.problems import regression
 
@@ -170,56 +169,6 @@ def test_formulas() -> None:
     for k in (2, 4, 5, 10, 20, 50, 100):
         first = risk.corrected_deviation(n_train=n - n // k, **options)
         assert first <= risk.corrected_k_fold_deviation(k=k, **options) + 1e-12
-
-
-def twice(X: Array, y: Array) -> Any:
-    return risk.nested_cv(Ridge(), {"alpha": [1]}, X, y, cv=RepeatedKFold(n_splits=4, n_repeats=2))
-
-
-def below_zero(X: Array, y: Array) -> Any:
-    options: dict[str, Any] = {"loss": lambda y, f: -abs(y - f), "loss_bound": 9.0}
-    return risk.development_set(Ridge(), {"alpha": [1]}, X, y, **options)
-
-
-TABLE = dict(zip(("X", "y"), made(), strict=True))
-SEARCH: dict[str, Any] = {"estimator": Ridge(), "param_grid": {"alpha": [1]}, **TABLE}
-MODEL: dict[str, Any] = {"estimator": Ridge(), **TABLE}
-GOOD: dict[str, Any] = {"n": 20, "stability": 1.0, "loss_bound": 1.0, "delta": 0.1}
-BOUND: dict[str, Any] = {"n": 10, "loss_bound": 1.0, "delta": 0.1}
-
-
-@pytest.mark.parametrize(
-    ("call", "options", "words"),
-    [
-        (risk.leave_p_out, MODEL | {"p": 0}, "leave-p-out"),
-        (risk.leave_p_out, MODEL | {"p": 20}, "leave-p-out"),
-        (risk.leave_p_out, MODEL | {"p": 1, "most": 0}, "most"),
-        (risk.repeated_k_fold, MODEL | {"repeats": 0}, "repeats"),
-        (risk.k_fold, MODEL | {"loss": "cubed"}, "loss"),
-        (risk.nested_cv, SEARCH | {"inner": "x"}, "inner"),
-        (risk.nested_cv, SEARCH | {"cv": 2}, "3 folds"),
-        (risk.development_set, SEARCH | {"size": 0.0}, "side"),
-        (twice, TABLE, "every row exactly once"),
-        (below_zero, TABLE, "negative"),
-        (risk.k_fold_deviation, GOOD | {"k": 3}, "equal size"),
-        (risk.k_fold_deviation, GOOD | {"k": 40}, "40 folds"),
-        (risk.k_fold_deviation, GOOD | {"k": 1}, "k must"),
-        (risk.k_fold_deviation, GOOD | {"k": 4, "delta": 0.5}, "delta"),
-        (risk.k_fold_deviation, GOOD | {"k": 4, "delta": 0.0}, "delta"),
-        (risk.k_fold_deviation, GOOD | {"k": 4, "stability": -1.0}, "stability"),
-        (risk.k_fold_deviation, GOOD | {"k": 4, "loss_bound": float("nan")}, "loss_bound"),
-        (risk.leave_p_out_deviation, GOOD | {"p": 20}, "p < n"),
-        (risk.cv_deviation, GOOD | {"n_train": 10, "n_validation": 5}, "must be n"),
-        (risk.corrected_deviation, GOOD | {"n_train": 20}, "below n"),
-        (risk.corrected_k_fold_deviation, GOOD | {"k": 4, "delta": 0.2}, "delta"),
-        (risk.selection_excess, GOOD | {"models": 0}, "models"),
-        (partial(risk.stability_bound, 2.0, 0.1, k=5), BOUND, "exceeds loss_bound"),
-        (partial(risk.training_error_bound, 2.0, 0.1), BOUND, "exceeds loss_bound"),
-    ],
-)
-def test_what_can_be_checked_is_refused(call: Any, options: dict[str, Any], words: str) -> None:
-    with pytest.raises(InputError, match=words):
-        call(**options)
 
 
 @pytest.mark.parametrize(("n", "k"), [(60, 2), (60, 3), (90, 2)])

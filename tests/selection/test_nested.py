@@ -153,30 +153,10 @@ def test_sizes_are_cut_where_a_rare_column_is_constant() -> None:
     assert np.isfinite(model.nested_error_)
 
 
-def test_what_is_refused() -> None:
-    X, y = made(20, 3)
-    pairs = [(np.arange(10), np.arange(10, 20))]
-    for options, said in (
-        ({"nested": 1}, "nested must be True, False or outer folds >= 2; got 1"),
-        ({"nested": "yes"}, "nested must be"),
-        ({"cv": pairs}, "not as pairs of row indices"),
-        ({"cv": 20}, "outer fold 1 of 20, fitted to 19 rows: 20 folds need at least 20 rows"),
-        ({"nested": 21}, "21 folds need at least 21 rows"),
-    ):
-        with pytest.raises(InputError, match=said):
-            SparseRidgeCV(**{"gammas": 1.0, "nested": True, **options}).fit(X, y)  # type: ignore[arg-type]
+def test_folds_of_moments_are_refused() -> None:
     data = MomentFolds.__new__(MomentFolds)
     with pytest.raises(InputError, match="nested needs the rows in memory"):
         nested.refuse_nested(data, 5, True)
-
-
-def test_too_few_groups_are_refused_before_the_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    X, y = made(18, 3)
-    monkeypatch.setattr("sparsecv.estimators.sparse_ridge_cv.fit_table", None)
-    with pytest.raises(
-        InputError, match="nested, outer fold 1 of 3, fitted to 12 rows: folds of whole"
-    ):
-        SparseRidgeCV(cv=3, nested=True).fit(X, y, groups=np.arange(18) // 6)
 
 
 @pytest.mark.filterwarnings("ignore::sparsecv.errors.ConstantColumnWarning")

@@ -3,12 +3,7 @@
 from itertools import chain, combinations
 
 import numpy as np
-import pytest
 from support.constrained import KINDS, random_rules, resolved
-
-from sparsecv import Constraints
-from sparsecv.errors import InputError
-from sparsecv.solvers import SparseRidgeProblem
 
 
 def some_kinds(rng: np.random.Generator) -> tuple[str, ...]:
@@ -58,58 +53,9 @@ def test_a_sub_problem_allows_what_the_whole_problem_allows() -> None:
         assert (inner.lower == made.lower[columns]).all()
 
 
-NAMES = ["a", "b", "c", "a:b", "b:a:c", "time=1:30"]
-
-
-@pytest.mark.parametrize(
-    ("rules", "words"),
-    [
-        ({"include": "age"}, "include must be a list of columns, such as"),
-        ({"include": ["d"]}, "include: there is no column 'd'"),
-        ({"include": ["timE=1:30"]}, "did you mean 'time=1:30'?"),
-        ({"exclude": [6]}, "no column 6; columns are 0 to 5"),
-        ({"exclude": [1.5]}, "a column is a name or a position; got 1.5"),
-        ({"include": ["a"], "exclude": ["a"]}, "column 'a' is both included and excluded"),
-        ({"exclude": NAMES}, "every column is excluded"),
-        ({"groups": ["x", "y"]}, "2 labels for 6 columns"),
-        ({"groups": {"x": ["a"], "y": ["a", "b"]}}, "is in the groups 'x' and 'y'"),
-        ({"groups": "x"}, "groups must be labels"),
-        ({"positive": ["z"]}, "positive: there is no column 'z'"),
-        ({"bounds": {"a": (1, 2)}}, "bounds of 'a': give (low, high) with low <= 0 <= high"),
-        ({"bounds": {"a": 3}}, "give (low, high)"),
-        ({"bounds": {"a": (False, 2.0)}}, "bounds of 'a': True and False are no numbers"),
-        ({"bounds": {"a": (None, np.True_)}}, "bounds of 'a': True and False are no numbers"),
-        ({"bounds": [1]}, "bounds must map columns"),
-        ({"bounds": {"b": (None, "2")}}, "bounds of 'b': "),
-        ({"positive": "b"}, "positive must be a list"),
-        ({"groups": {"both": "ab"}}, "groups must be a list"),
-    ],
-)
-def test_what_cannot_be_obeyed_is_one_clear_sentence(rules: dict, words: str) -> None:
-    with pytest.raises(InputError) as caught:
-        resolved(6, NAMES, **rules)
-    assert words in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
 def test_a_group_is_named_like_a_column() -> None:
     names = ["x", "f=1", "f=2", "z"]
     groups = {"f": ["f=1", "f=2"]}
     made, *_ = resolved(4, names, groups=groups, include=["f"])
     assert made.unit.tolist() == [0, 1, 1, 2]
     assert made.include.tolist() == [False, True, False]
-
-
-def test_sizes_that_no_model_has_are_refused() -> None:
-    with pytest.raises(InputError, match=r"a size of 3 is too small: .* take 4"):
-        SparseRidgeProblem(
-            np.eye(6),
-            np.ones(6),
-            gamma=1.0,
-            tau=3,
-            constraints=Constraints(include=[1, 3, 4, 5]),
-        )
-    with pytest.raises(InputError, match="a size of 5 is too large: 4 can be in"):
-        SparseRidgeProblem(
-            np.eye(6), np.ones(6), gamma=1.0, tau=5, constraints=Constraints(exclude=[0, 1])
-        )

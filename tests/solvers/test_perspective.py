@@ -85,16 +85,6 @@ def test_path_and_warm_start_reach_the_same_values() -> None:
     assert values[-1] == pytest.approx(problem.objective(np.arange(20)), rel=1e-7)
 
 
-def test_bad_arguments() -> None:
-    problem = SparseRidgeProblem(np.eye(3), np.ones(3), gamma=1.0, tau=1)
-    with pytest.raises(ValueError, match="epsilon"):
-        perspective_relaxation(problem, epsilon=1.0)
-    with pytest.raises(ValueError, match="beta"):
-        screen(problem, np.array([1.0, np.nan, 0.0]), 1.0)
-    with pytest.raises(ValueError, match="beta"):
-        screen(problem, np.ones(2), 1.0)
-
-
 def test_agrees_with_a_conic_solver() -> None:
     cvxpy = pytest.importorskip("cvxpy", reason="cvxpy (extra mosek) is not installed")
     rng = np.random.default_rng(3)

@@ -11,7 +11,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.answers import objectives
 from support.brute_force import (
-    Array,
     Data,
     Support,
     exact_least_norm,
@@ -170,25 +169,6 @@ def test_objectives_are_right_wherever_the_search_stops_in_ugly_data(data: Data)
 
 
 # --- what is refused, many columns, fits with a row deleted ---------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("rows", "targets"),
-    [
-        (np.zeros((5, 3)), np.zeros(5)),
-        (np.zeros((5, 4)), np.zeros(4)),
-        (np.zeros(4), np.zeros(1)),
-        (np.zeros((5, 4)), np.zeros((5, 1))),
-    ],
-)
-def test_rows_must_fit_the_problem(rows: Array, targets: Array) -> None:
-    with pytest.raises(ValueError, match="rows must be"):
-        best_subsets_rows_deleted(problem_of(plain(0, 5, 4)), rows, targets)
-
-
-def test_too_many_columns_are_refused() -> None:
-    with pytest.raises(ValueError, match=str(MAX_COLUMNS)):
-        solve(plain(0, 3, MAX_COLUMNS + 1))
 
 
 def test_zero_columns_do_not_count_as_columns() -> None:

@@ -9,13 +9,11 @@ import pytest
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
-from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from support.learners import label_of, made
 
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV, StabilityCV
-from sparsecv.errors import InputError
 
 SCALED_RIDGE = make_pipeline(StandardScaler(), Ridge())
 CASES: list[tuple[Any, dict[str, Any], dict[str, Any]]] = [
@@ -80,16 +78,3 @@ def test_pipelines_get_weights_through_metadata_routing() -> None:
         found = outer.fit(X, y, sample_weight=weights)[-1]
     np.testing.assert_allclose(found.cv_results_["cv_error"], plain.cv_results_["cv_error"])
     np.testing.assert_allclose(found.predict(X), plain.predict(X))
-
-
-def test_what_takes_no_weights_says_so() -> None:
-    X, y = made(20)
-    with pytest.raises(InputError, match="KNeighborsRegressor takes no weights"):
-        StabilityCV(KNeighborsRegressor(), {"n_neighbors": [2]}).fit(X, y, np.arange(20))
-    search = StabilityCV(Ridge(), {"alpha": [1.0]}, cv=4)
-    with pytest.raises(InputError, match="finite and >= 0"):
-        search.fit(X, y, -np.arange(20.0))
-    pairs = [(np.arange(5, 20), np.arange(5)), (np.arange(5), np.arange(5, 20))]
-    weights = np.arange(20) >= 5
-    with pytest.raises(InputError, match="fold 1 of 2 has no row with a weight above 0"):
-        StabilityCV(Ridge(), {"alpha": [1.0]}, cv=pairs, lambdas=0.0).fit(X, y, weights)

@@ -27,7 +27,11 @@ least five-fold error at γ = 0, and the test takes this size for given, with a 
 A run goes on where an earlier one stopped: DRAWS.csv keeps what is known of every draw. --cells
 draws only the cells whose names hold one of the words, --ways tests only in these ways, and --draws
 draws only so many tables of each.
---time measures CPU seconds of real tables in place of all that.
+--seed draws other tables, for which another file is to be named.
+
+In place of all that --time measures CPU seconds of real tables, --power what a known σ is worth
+where columns matter much, and --unequal the level where errors have unequal variances; --draws says
+how many tables each of their cells has (400). In these tables columns are independent.
 """
 
 from __future__ import annotations
@@ -46,7 +50,7 @@ from scipy.stats import t as student
 from experiments.common import machine, rows
 from experiments.resumable import Table
 from sparsecv import SparseRidge, SparseRidgeCV
-from sparsecv.selection.inference import inferred, tests_of
+from sparsecv.selection.inference import infer, inferred, tests_of
 
 LEVEL, AIM = 0.95, 0.05
 # Coefficients of the columns that matter, times the square root of the number of rows.
@@ -59,6 +63,7 @@ class Cell(NamedTuple):
     """Tables of one kind, and how the columns are selected.
 
     choice: "size 3", "aic", "bic", or "cv" for the size of least cross-validation error.
+    seed: Tables of another seed are other tables.
     """
 
     n: int
@@ -66,6 +71,7 @@ class Cell(NamedTuple):
     truth: str
     choice: str
     draws: int
+    seed: int = 0
 
     @property
     def name(self) -> str:
@@ -97,7 +103,8 @@ CELLS += [
 
 def drawn(cell: Cell, draw: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """A made table, and its true coefficients."""
-    rng = np.random.default_rng([draw, cell.n, cell.p, cell.truth == "two"])
+    seed = [cell.seed] if cell.seed else []
+    rng = np.random.default_rng([draw, cell.n, cell.p, cell.truth == "two", *seed])
     apart = np.abs(np.subtract.outer(np.arange(cell.p), np.arange(cell.p)))
     X = rng.standard_normal((cell.n, cell.p)) @ np.linalg.cholesky(0.5**apart).T
     beta = np.zeros(cell.p)
@@ -251,6 +258,71 @@ def summary(cells: list[Cell], known: Table) -> Iterator[str]:
                 yield f"{cell.choice:<8}{cell.truth:<6}{way:<16}{row}"
 
 
+def powered(draws: int, seed: int) -> Iterator[str]:
+    """Yield the lines of the table of what a known σ is worth.
+
+    "found": Of the selected columns that matter, the share with a p-value below .05. "lost": Of the
+    selected columns with a t-statistic above 10 in absolute value, the share with a p-value of .05
+    or more. In brackets are the numbers of columns.
+    """
+    yield "80 rows, 7 columns, of which three matter: coefficients 3, −3 and 1.5 times a strength"
+    heads = "found, known", "estimated", "lost, known", "estimated"
+    yield f"{'choice':<8}{'strength':>9}{'R²':>8}" + "".join(f"{head:>18}" for head in heads)
+    for choice in ("size 3", "aic", "bic"):
+        for strength in (0.1, 0.3, 1.0, 3.0, 10.0):
+            cell, r2 = Cell(80, 7, "strong", choice, draws), []
+            found: list[list[float]] = [[], [], [], []]
+            beta = strength * np.array([3.0, -3.0, 1.5, 0.0, 0.0, 0.0, 0.0])
+            for draw in range(draws):
+                rng = np.random.default_rng([draw, 80, 7, int(10 * strength), seed])
+                X = rng.standard_normal((80, 7))
+                y = X @ beta + rng.standard_normal(80)
+                model = selected(cell, X, y)
+                if not model.support_.size:
+                    continue
+                r2.append(model.score(X, y))
+                matter = beta[model.support_] != 0.0
+                for way, sigma in enumerate((1.0, None)):
+                    told = infer(model._kept_fit(), sigma)
+                    p = told.p_values()[:, 1]
+                    strong = np.abs(told.coef / told.tests.std_errors) > 10.0
+                    found[way] += (p[matter] < AIM).tolist()
+                    found[2 + way] += (p[strong] >= AIM).tolist()
+            cells = [f"{np.mean(one):.3f} ({len(one):,})" if one else "–" for one in found]
+            line = "".join(f"{one:>18}" for one in cells)
+            yield f"{choice:<8}{strength:>9g}{np.mean(r2):>8.3f}{line}"
+
+
+def unequal(draws: int, seed: int) -> Iterator[str]:
+    """Yield the lines of the table of rejections where no column matters and variances differ."""
+    yield "60 rows, 12 columns, of which none matters: share of p-values below .05"
+    yield f"{'choice':<8}{'errors':<28}{'columns':>9}{'σ known':>16}{'σ estimated':>16}"
+    sizes = {
+        "equal": lambda x: np.ones(len(x)),
+        "times exp(x1 / 2)": lambda x: np.exp(x[:, 0] / 2.0),
+        "times |x1|": lambda x: np.abs(x[:, 0]),
+    }
+    for choice in ("size 3", "aic", "bic"):
+        for name, size in sizes.items():
+            cell, found = Cell(60, 12, "null", choice, draws), list[tuple[float, float]]()
+            for draw in range(draws):
+                rng = np.random.default_rng([draw, 60, 12, seed])
+                X = rng.standard_normal((60, 12))
+                spread = size(X)
+                y = spread * rng.standard_normal(60) / np.sqrt(np.mean(spread**2))
+                model = selected(cell, X, y)
+                if not model.support_.size:
+                    continue
+                at = int(np.random.default_rng([draw, 12]).integers(model.support_.size))
+                kept = model._kept_fit()
+                tested = [tests_of(kept, sigma) for sigma in (1.0, None)]
+                laws = [one.laws(np.array([at]), np.zeros(1))[0][0] for one in tested]
+                found.append((laws[0].p_value()[1], laws[1].p_value()[1]))
+            rejected = np.array(found) < AIM
+            cells = "".join(f"{share(column):>16}" for column in rejected.T)
+            yield f"{choice:<8}{name:<28}{len(found):>9,}{cells}"
+
+
 def timed() -> Iterator[str]:
     """Yield the lines of the table of CPU seconds."""
     rng = np.random.default_rng(1)
@@ -282,10 +354,13 @@ def timed() -> Iterator[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("file", nargs="?", type=Path, default=Path("inference_draws.csv"))
-    parser.add_argument("--draws", type=int, default=10**6)
+    parser.add_argument("--draws", type=int)
+    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--cells", nargs="+", default=[""])
     parser.add_argument("--ways", nargs="+", default=WAYS)
     parser.add_argument("--time", action="store_true")
+    parser.add_argument("--power", action="store_true")
+    parser.add_argument("--unequal", action="store_true")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     print(machine(), flush=True)
@@ -293,10 +368,16 @@ def main() -> None:
         for line in timed():
             print(line, flush=True)
         return
-    cells = [cell for cell in CELLS if any(word in cell.name for word in options.cells)]
+    for asked, lines in ((options.power, powered), (options.unequal, unequal)):
+        if asked:
+            for line in lines(options.draws or 400, options.seed):
+                print(line, flush=True)
+            return
+    every = [cell._replace(seed=options.seed) for cell in CELLS]
+    cells = [cell for cell in every if any(word in cell.name for word in options.cells)]
     known, started = Table(options.file, VALUES), time.process_time()
     # All cells get a part of their draws before any gets more.
-    most = min(options.draws, max(cell.draws for cell in cells))
+    most = min(options.draws or 10**6, max(cell.draws for cell in cells))
     for first in range(0, most, 100):
         for cell in cells:
             for draw in range(first, min(first + 100, cell.draws, most)):

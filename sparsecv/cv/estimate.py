@@ -34,9 +34,9 @@ from .progress import Batch, Late, Report, Run
 # stays in the processor's cache. Every γ has as many trees as are needed for all rows. It is a
 # choice.
 FOLDS_PER_TREE = 512
-# Smaller γ, 0 too, count as this γ where the nearest of two γ is looked for on a logarithmic scale.
-# The number is a choice.
-MIN_GAMMA = 1e-12
+# Where the nearest of several γ is looked for on a logarithmic scale, γ = 0 counts as this share of
+# the least γ above 0. The number is a choice.
+ZERO_AS_SHARE = 1e-8
 
 
 def fold_unit(
@@ -242,7 +242,8 @@ def _is_hard(ledger: Ledger, g: int, j: int) -> bool:
     """
     if g in ledger.first_rows:
         return False
-    logs = np.log(np.maximum(ledger.gammas, MIN_GAMMA))
+    above = ledger.gammas[ledger.gammas > 0.0]
+    logs = np.log(np.maximum(ledger.gammas, ZERO_AS_SHARE * above.min(initial=np.inf)))
     nearest = min(ledger.first_rows, key=lambda i: float(abs(logs[i] - logs[g])))
     return bool(ledger.cells.left_open[nearest, :, j].any())
 

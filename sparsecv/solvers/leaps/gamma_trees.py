@@ -40,12 +40,14 @@ def ridge_scale(problem: SparseRidgeProblem, gammas: Sequence[float] | Array) ->
     """Places of some γ on a scale on which trees of γ less than ``NEAR`` apart are much alike.
 
     The place of γ is log(γ + c), as a γ far below c hardly changes a fit. Here c is the harmonic
-    mean of the eigenvalues of XᵀX, which is 0 where columns depend on each other.
+    mean of the eigenvalues of XᵀX, which is 0 where columns depend on each other. A γ + c below
+    1e-14 of the largest eigenvalue counts as that, a choice.
     """
     values, c = problem.data.singular[1], 0.0
     if values.size == problem.p and values[-1] > 0.0:
         c = 1.0 / float(np.mean(values**-2.0))
-    return np.asarray(np.log(np.maximum(np.asarray(gammas) + c, 1e-12)))
+    least = 1e-14 * float(values[:1].sum()) ** 2 or 1.0  # All columns may be 0.
+    return np.asarray(np.log(np.maximum(np.asarray(gammas) + c, least)))
 
 
 class GammaTrees:

@@ -31,7 +31,7 @@ draws only so many tables of each.
 
 In place of all that --time measures CPU seconds of real tables, --power what a known σ is worth
 where columns matter much, and --unequal the level where errors have unequal variances; --draws says
-how many tables each of their cells has (400). In these tables columns are independent.
+how many tables each of their cells has (400).
 """
 
 from __future__ import annotations
@@ -101,12 +101,17 @@ CELLS += [
 ]
 
 
+def correlated(rng: np.random.Generator, n: int, p: int) -> np.ndarray:
+    """Normal columns with correlations .5^|i−j|, shape (n, p)."""
+    apart = np.abs(np.subtract.outer(np.arange(p), np.arange(p)))
+    return rng.standard_normal((n, p)) @ np.linalg.cholesky(0.5**apart).T
+
+
 def drawn(cell: Cell, draw: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """A made table, and its true coefficients."""
     seed = [cell.seed] if cell.seed else []
     rng = np.random.default_rng([draw, cell.n, cell.p, cell.truth == "two", *seed])
-    apart = np.abs(np.subtract.outer(np.arange(cell.p), np.arange(cell.p)))
-    X = rng.standard_normal((cell.n, cell.p)) @ np.linalg.cholesky(0.5**apart).T
+    X = correlated(rng, cell.n, cell.p)
     beta = np.zeros(cell.p)
     if cell.truth == "two":
         beta[[0, cell.p // 2]] = np.array(EFFECTS) / np.sqrt(cell.n)
@@ -275,7 +280,7 @@ def powered(draws: int, seed: int) -> Iterator[str]:
             beta = strength * np.array([3.0, -3.0, 1.5, 0.0, 0.0, 0.0, 0.0])
             for draw in range(draws):
                 rng = np.random.default_rng([draw, 80, 7, int(10 * strength), seed])
-                X = rng.standard_normal((80, 7))
+                X = correlated(rng, 80, 7)
                 y = X @ beta + rng.standard_normal(80)
                 model = selected(cell, X, y)
                 if not model.support_.size:
@@ -307,7 +312,7 @@ def unequal(draws: int, seed: int) -> Iterator[str]:
             cell, found = Cell(60, 12, "null", choice, draws), list[tuple[float, float]]()
             for draw in range(draws):
                 rng = np.random.default_rng([draw, 60, 12, seed])
-                X = rng.standard_normal((60, 12))
+                X = correlated(rng, 60, 12)
                 spread = size(X)
                 y = spread * rng.standard_normal(60) / np.sqrt(np.mean(spread**2))
                 model = selected(cell, X, y)

@@ -240,8 +240,12 @@ class ModelAnswers(SparseLinearModel):
             search; "low" and "high", the ends of the interval, which may be infinite. All are NaN
             for a column that the others of the model determine. ``attrs`` has "sigma" and
             "sigma_source", "event" (how the columns were selected), "conditional_on", "complete",
-            and "regions", by column the values of the coefficient at which the same columns are
-            selected.
+            "hidden", and "regions", by column the values of the coefficient at which the same
+            columns are selected. "hidden" names columns whose p-value is not below 1 − ``level``
+            though their coefficient is larger than any search finds by chance (Scheffé's bound for
+            all subsets): the p-value is large because of what it conditions on. That happens
+            mostly where a criterion has chosen, ``sigma`` is estimated and R² is high: a given
+            ``sigma``, or a given size, tells more.
 
         Raises
         ------

@@ -343,6 +343,12 @@ def _inference(result: Result, frame: DataFrame) -> Section:
         sentences.append(
             f"Least squares on these columns, not shrunk by γ = {number(model.gamma)}."
         )
+    if hidden := about["hidden"]:
+        text = "the p-value is large because of what it conditions on: no search finds such a "
+        text = f"{', '.join(hidden)}: {text}coefficient by chance."
+        if about["event"].startswith("least") and about["sigma_source"] != "given":
+            text += " A given σ (in Python inference(sigma=...)) or a given size tells more."
+        sentences.append(text)
     if np.isinf(ends).any():
         sentences.append(
             "An end is infinite where the estimate cannot be told from an edge of the values at "

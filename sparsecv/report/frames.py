@@ -202,6 +202,7 @@ def inference_of(
             f"these columns are selected ({event}), {kept}; "
             "errors are independent and normal with one variance"
         ),
+        "hidden": [label for label, one in zip(labels, found.hidden(level), strict=True) if one],
         "complete": status is Status.OPTIMAL,
         "status": str(status),
         "n_nodes": found.work.n_nodes,

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import chdtri, fdtri
 
 from ..design.design import Array
 from ..design.prepare import Prepared
@@ -159,6 +160,20 @@ class Inference:
         They are equal up to rounding where the search has ended.
         """
         return self._of_all(np.reshape([law.p_value() for law in self.laws], (-1, 2)))
+
+    def hidden(self, level: float) -> NDArray[np.bool_]:
+        """Whether a column surely matters though its p-value is not below 1 − level, shape (k,).
+
+        Its coefficient exceeds Scheffé's bound: with probability ``level`` no coefficient of any
+        subset is off by more than √(p·F) standard errors, where F is the quantile of level
+        ``level`` of Fisher's distribution of p and ν degrees of freedom, however the subset was
+        found. A large p-value then comes from what the test conditions on.
+        """
+        p, degrees = self.tests.problem.p, self.tests.spread.degrees
+        known = math.isinf(degrees)
+        square = chdtri(p, 1.0 - level) if known else p * fdtri(p, degrees, level)
+        far = np.abs(self._of_all([law.x for law in self.laws])) > math.sqrt(square)
+        return np.asarray(far & (self.p_values()[:, 1] >= 1.0 - level))
 
     def intervals(self, level: float, limits: Limits | None = None) -> tuple[Array, Status]:
         """Ends of confidence intervals, which may be infinite, and whether all searches have ended.

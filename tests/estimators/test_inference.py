@@ -278,3 +278,38 @@ def test_worth_within_constraints_and_after_cross_validation() -> None:
     for bad in (-1.0, np.nan, [1.0]):
         with pytest.raises(ValueError, match="within"):
             model.near_best(bad)
+
+
+def strong(draw: int) -> tuple[Any, Any]:
+    """Three of seven columns matter so much that R² is above .9."""
+    random = np.random.default_rng([draw, 5])
+    X = random.standard_normal((80, 7))
+    X[:, 1] += X[:, 0]
+    return X, X[:, :3] @ [3.0, -3.0, 1.5] + random.standard_normal(80)
+
+
+def test_large_p_values_of_coefficients_that_no_search_finds_by_chance_are_pointed_out() -> None:
+    X, y = strong(1)
+    model = SparseRidge(tau="bic").fit(pd.DataFrame(X, columns=list("abcdefg")), y)
+    found = model.inference()
+    assert (found.loc[["a", "b", "c"], "p_low"] > 0.05).all()
+    assert (found["coef"] / found["std_error"]).abs()[["a", "b", "c"]].min() > 13.0
+    assert found.attrs["hidden"] == ["a", "b", "c"]
+    assert "a, b, c: the p-value is large because of what it conditions on" in " ".join(
+        model.summary().split()
+    )
+    for other in (model.inference(sigma=1.0), SparseRidge(tau=3, gamma=0.0).fit(X, y).inference()):
+        assert (other["p_high"].to_numpy()[:3] < 1e-9).all()
+        assert other.attrs["hidden"] == []
+
+
+@pytest.mark.parametrize("sigma", [1.0, None])
+def test_columns_that_do_not_matter_are_hardly_ever_called_hidden(sigma: float | None) -> None:
+    random, wrong = np.random.default_rng(9), 0
+    for _ in range(60):
+        X, y = random.standard_normal((45, 5)), random.standard_normal(45)
+        found = infer(SparseRidge(tau=1, gamma=0.0).fit(X, y)._kept_fit(), sigma)
+        wrong += bool(found.hidden(0.95).any())
+        # All columns together exceed the bound as often as Fisher's test of them all rejects.
+        assert found.hidden(1e-12).sum() == (found.p_values()[:, 1] >= 1.0 - 1e-12).sum()
+    assert wrong <= 3  # The bound is exceeded with a probability of at most .05 for each table.

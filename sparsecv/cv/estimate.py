@@ -242,8 +242,9 @@ def _is_hard(ledger: Ledger, g: int, j: int) -> bool:
     """
     if g in ledger.first_rows:
         return False
-    above = ledger.gammas[ledger.gammas > 0.0]
-    logs = np.log(np.maximum(ledger.gammas, ZERO_AS_SHARE * above.min(initial=np.inf)))
+    gammas = np.asarray(ledger.gammas)
+    least = ZERO_AS_SHARE * float(gammas[gammas > 0.0].min(initial=np.inf))
+    logs = np.log(np.maximum(gammas, least))
     nearest = min(ledger.first_rows, key=lambda i: float(abs(logs[i] - logs[g])))
     return bool(ledger.cells.left_open[nearest, :, j].any())
 

@@ -45,6 +45,7 @@ def parquet(last: str = "y", **columns: Any) -> bytes:
 DAYS = pd.date_range("2024-01-05", periods=4)
 WHOLE = gzip.compress(GOOD.encode() * 50)
 MANY = "who,x,y\n" + "".join(f"id{i % 120},{i % 3},{i}\n" for i in range(240))
+CODES = "rooms,x,y\n" + "".join(f"{i if i % 7 else 'n.a.'},{i % 3},{i}\n" for i in range(30))
 IDS = "who,x,y\n" + "".join(f"id{i},{i % 3},{i}\n" for i in range(12))
 CASES = [
     # the file
@@ -57,9 +58,15 @@ CASES = [
     Case("a single row", "a,b,y\n1,2,3\n"),
     Case("a single column", "y\n1\n2\n"),
     Case("no header line", "1,2,3\n4,5,6\n"),
+    Case("a row in place of names", "ford,8,3.5\nopel,6,4\nford,4,5\n"),
+    Case("numbers twice in the first line", "u,2,2,3\nv,1,7,4\n"),
+    Case("an empty list of names", "", "cv diabetes --names t.csv"),
     Case("a title above the header", "Sales of 2024\n" + GOOD),
     Case("a title with a comma", "Sales, 2024\n" + GOOD),
     Case("separated by spaces", GOOD.replace(",", " ")),
+    Case("spaces and a tab", '8  3.5  1\t"u"\n6  4.5  2\t"v"\n'),
+    Case("a file of Stata", b"<stata_dta>", "cv t.dta", "t.dta"),
+    Case("a file of SPSS", b"$FL2", "cv t.sav", "t.sav"),
     Case("not UTF-8", "größe,y\n1,2\n3,4\n".encode("latin-1")),
     Case("an unknown encoding", GOOD, "cv t.csv --encoding klingon"),
     Case("a damaged .gz", WHOLE[: len(WHOLE) // 2], "cv t.csv.gz", "t.csv.gz"),
@@ -70,13 +77,25 @@ CASES = [
     Case("an open quote", 'a,y\n1,2\n"3,4\n5,6\n'),
     Case("two columns of one name", "a,a,y\n1,2,3\n2,1,4\n"),
     Case("a column without a name", "a,,y\n4,2,3\n6,5,4\n"),
+    Case("several columns without names", "a,,,y\n4,2,1,3\n6,5,2,4\n"),
+    Case("names below a line of others", "dates,,y\nyear,month,price\n2020,1,3\n"),
     # cells
     Case("missing values", "a,b,y\n1,2,3\n,NA,4\n3,?,5\n4,nan,9\n"),
+    Case(
+        "no row without a missing value",
+        "a,b,c,y\n1,,2,3\n2,,1,4\n3,,5,5\n4,1,,6\n",
+        "cv t.csv --missing drop",
+    ),
     Case("a missing response", "a,y\n1,2\n2,\n3,4\n"),
     Case("an infinite value", "a,b,y\n1,2,3\n2,inf,4\n3,5,5\n"),
     Case("dates", "a,day,y\n1,2024-01-05,3\n2,2024-01-06,4\n3,2024-01-06,5\n"),
     Case("text in the response", "a,y\n1,yes\n2,no\n3,no\n"),
     Case("several columns at once", "a,b,c,y\n1,x,,3\n,y,2,4\n3,x,NA,5\n"),
+    Case("numbers and a code", CODES),
+    Case("numbers and a code in the response", CODES, "cv t.csv --target rooms"),
+    Case("numbers with a mark", CODES.replace("n.a.", "7.5T")),
+    Case("dates with names of months", "a,day,y\n1,27-Feb-16,3\n2,1-Mar-16,4\n3,2-Mar-16,5\n"),
+    Case("months", "a,when,y\n1,2016M02,3\n2,2016M03,4\n3,2016M03,5\n"),
     Case("thousands", 'a,b,y\n1,"1,234",3\n2,"2,345",4\n'),
     Case("percentages", "a,b,y\n1,10 %,3\n2,12 %,4\n"),
     Case("currencies", "a,b,y\n1,€12,3\n2,€13,4\n"),
@@ -137,6 +156,7 @@ CASES = [
     Case("fewer groups than folds", "g,a,y\nu,2,3\nv,1,4\nu,3,5\n", "cv t.csv --groups g"),
     Case("too many folds", GOOD, "cv t.csv --folds 5"),
     Case("folds that are none", GOOD, "cv t.csv --folds many"),
+    Case("too many folds in order of time", GOOD, "cv t.csv --folds time:4"),
     Case("tau too large", GOOD, "fit t.csv --tau 3"),
     Case("tau that is no number", GOOD, "cv t.csv --folds 2 --tau 1.5"),
     Case("gamma below zero", GOOD, "cv t.csv --folds 2 --gamma -1"),

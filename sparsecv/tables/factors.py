@@ -93,11 +93,16 @@ def _describe(column: Column, n: int, faults: Faults) -> None:
             what, mends = "is neither numeric nor text", ["drop it"]
     elif kind in _RECIPES:
         what = f"holds {kind}{example}" if command else f"is not numeric: it holds {kind}"
-        mends = [f"replace it by numbers, {_RECIPES[kind].format(t='table' if command else 'X')}"]
+        recipe = _RECIPES[kind]
+        if not column.other:
+            first = "for pandas, after {t}[name] = pandas.to_datetime({t}[name]), "
+            recipe = recipe.replace("for pandas ", first)
+        mends = [f"replace it by numbers, {recipe.format(t='table' if command else 'X')}"]
     elif kind == "numbers" and (is_target or not column.declared):
         what, mends = f"holds numbers that are not written plainly{example}", [_PLAIN]
-        if command and (marks := _marks(column, range(len(column.cells)))):
-            what += f", with the mark {quoted_names(filter(None, marks))}"
+        places = [place for place in range(len(column.cells)) if column.number(place) is None]
+        if command and (marks := _marks(column, places)):
+            what += f", with the mark {quoted_names(marks)}"
         # The options serve no currencies and no per cent.
         if command and not _SIGNS.search("".join(map(str, column.cells[:MAX_LEVELS]))):
             mends.append("name their marks with --decimal and --thousands")
@@ -141,8 +146,8 @@ def _codes(column: Column) -> list[int]:
 def _marks(column: Column, places: Sequence[int]) -> list[str]:
     """The marks of cells that are numbers with a mark; none where a cell is something else."""
     found = [_MARKED.fullmatch(str(column.cells[place]).strip()) for place in places]
-    marks = [one[1] + one[3] for one in found if one is not None]
-    return list(dict.fromkeys(marks)) if len(marks) == len(places) else []
+    marks = ["" if one is None else one[1] + one[3] for one in found]
+    return list(dict.fromkeys(marks)) if all(marks) else []
 
 
 def _of_codes(column: Column, codes: Sequence[int], command: bool) -> tuple[str, list[str]]:

@@ -19,6 +19,7 @@ from support.problems import ugly_problem
 from sparsecv.errors import InputError
 from sparsecv.solvers import SparseRidgeProblem, Status, supports_along_gamma
 from sparsecv.solvers.core.limits import Limits
+from sparsecv.solvers.kernels import envelope
 from sparsecv.solvers.leaps.gamma_range import GammaRange, SupportInterval
 
 LOW, HIGH = 1e-4, 1e4
@@ -146,3 +147,44 @@ def test_supports_that_rounding_leaves_open_take_few_trees(case: int, seed: int)
             if all(support is not None for support in found):
                 listed = min(values[(supports == one).all(axis=1)].item() for one in found)
                 assert listed <= values.min() + rounding(float(values.min()), problem.yy)
+
+
+@pytest.mark.parametrize(("seed", "levels", "numbers"), [(0, (3, 3, 3), 1), (2, (3, 4), 2)])
+def test_all_levels_of_factors_in_a_long_table_are_told_apart(
+    seed: int, levels: tuple[int, ...], numbers: int
+) -> None:
+    """Supports of nearly all columns span the same space, and differ by their ridge terms alone.
+
+    The coefficients of a fit are small where its ridge term is, and so is what rounding adds.
+    """
+    rng, n = np.random.default_rng(seed), 2000 if numbers == 2 else 1500
+    codes = []
+    columns = [rng.normal(size=(n, numbers))]
+    for count in levels:
+        codes.append(rng.integers(0, count, n))
+        columns.append((codes[-1][:, None] == np.arange(count)) * 1.0)
+    X = np.hstack(columns)
+    y = X @ rng.normal(size=X.shape[1]) + 0.5 * rng.normal(size=n)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    problem = SparseRidgeProblem(X, y - y.mean(), gamma=1.0, tau=1)
+    sizes = np.arange(1, problem.p)
+    along, status = supports_along_gamma(problem, LOW, HIGH, sizes=sizes)
+    assert status is Status.OPTIMAL
+    gammas = 10.0 ** rng.uniform(-4.0, 4.0, 50)
+    for size, intervals in along.items():
+        supports, values = objectives(problem, size, gammas)
+        for gamma, row in zip(gammas.tolist(), values, strict=True):
+            found = [one.support for one in intervals if one.low <= gamma <= one.high]
+            listed = min(row[(supports == one).all(axis=1)].item() for one in found)
+            assert listed <= row.min() * (1.0 + 1e-11)
+
+
+@pytest.mark.parametrize("seed", range(0, 40, 4 if plain_run() else 1))
+def test_bounds_on_the_fit_of_all_columns_hold(seed: int) -> None:
+    problem = ugly_problem(seed, 8)
+    whole = GammaRange([problem], np.array([1]), Limits())
+    bound, joint = np.empty(1), exact_moments(problem.data.X, problem.data.y)
+    for gamma in (1e-8, 1e-4, 1.0, 1e4):
+        envelope.objective_bounds(whole.whole.made.fits, whole.lengths, gamma / 2.0, bound)
+        least = exact_objective(joint, gamma, range(problem.p))
+        assert 0.0 <= bound[0] <= least

@@ -320,6 +320,10 @@ def test_a_cell_without_room_for_its_pieces_is_left_undivided() -> None:
     """Two supports whose objectives cross need two pieces, and one interval that waits."""
     energy, squares, left = np.array([[4.0], [1.0]]), np.array([[1.0], [9.0]]), np.array([1.0, 3.5])
     fits = envelope.Fits(energy, squares, left, np.ones((2, 2)), np.full(2, envelope.BACKWARD))
+    bounds = np.empty(2)
+    envelope.objective_bounds(fits, np.full((2, 2), 3.0), 1.0, bounds)
+    assert bounds == pytest.approx([3.0, 3.6], rel=1e-9)
+    assert (bounds < [3.0, 3.6]).all()
     listed, lengths = np.array([0, 1]), np.array([3.0, 9.0])
     cell, others = np.array([0.1, 50.0]), np.array([np.inf, np.inf])
 

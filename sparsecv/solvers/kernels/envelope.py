@@ -129,6 +129,31 @@ def hidden_share(fits, c, low, high):
 
 
 @kernel(inner=True)
+def fit_rounding(fits, length, c, low, high, objective, slope):
+    """What rounding may add to, or take off, objective c for low ≤ t ≤ high.
+
+    length: That of y.
+    objective, slope: The objective at high, and its derivative at low.
+    """
+    # The root of the objective is off by at most this length (docs/methods.md).
+    off = fits.off[c] * (length + fits.reach[c, 0] * np.sqrt(slope))
+    return 2.0 * np.sqrt(objective) * off + off * off + objective * hidden_share(fits, c, low, high)
+
+
+@kernel
+def objective_bounds(fits, lengths, t, bounds):
+    """Write a lower bound on the objective of every support at t = γ/2, rounding taken off.
+
+    lengths, shape (supports, 2): Length of every support's y, and its square.
+    bounds, shape (supports,): Takes the bounds, which are at least 0.
+    """
+    for c in range(bounds.shape[0]):
+        objective, slope = ridge_objective(fits, c, t)
+        lost = fit_rounding(fits, lengths[c, 0], c, t, t, objective, slope)
+        bounds[c] = max(objective - lost, 0.0)
+
+
+@kernel(inner=True)
 def same_function(fits, c, other, low, high, allowed):
     """Whether bounds prove that two objectives differ by at most ``allowed`` for low ≤ t ≤ high.
 
@@ -185,10 +210,7 @@ def bracket(fits, lengths, low, high, listed, here, room):
         if here[c]:
             low_f[c], slope[c] = ridge_objective(fits, listed[c], low)
             high_f[c], _ = ridge_objective(fits, listed[c], high)
-            # The root of the objective is off by at most this length (docs/methods.md).
-            off = fits.off[listed[c]] * (lengths[0] + fits.reach[listed[c], 0] * np.sqrt(slope[c]))
-            margin[c] = 2.0 * np.sqrt(high_f[c]) * off + off * off
-            margin[c] += high_f[c] * hidden_share(fits, listed[c], low, high)
+            margin[c] = fit_rounding(fits, lengths[0], listed[c], low, high, high_f[c], slope[c])
             if first < 0 or low_f[c] + margin[c] < low_f[first] + margin[first]:
                 first = c
             if second < 0 or high_f[c] + margin[c] < high_f[second] + margin[second]:

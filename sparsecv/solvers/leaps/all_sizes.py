@@ -283,23 +283,26 @@ def rounding_margin(
     reach: float | Array,
     spread: float | Array,
     off: float,
+    least: float | Array = 0.0,
 ) -> Array:
     """What is taken off a bound f for rounding: 1e-11 f + 2√f δ + δ², δ = off·(|y| + Σ ℓ_j|β_j|).
 
     A computed fit is exact for columns and y that are off by the share ``off`` of their lengths, so
     that the root of f is off by δ. The sum is at most reach·|y|, and at most |y| + spread·√f, as a
-    support that is better than the best known has (γ/2)|β|² ≤ f. docs/theory.md says what the
-    margin rests on.
+    support that is better than the best known has (γ/2)|β|² ≤ f. It also has (γ/4)|β|² ≤ f − g, if
+    no coefficients have an objective below g at γ/2, so that √(f − g) may take the place of √f.
+    docs/theory.md says what the margin rests on.
 
     value: Objectives f; the result has the same shape.
     yy: yᵀy.
     reach: The number ``reach`` of a tree, see :func:`~.depth_first.begin`.
     spread: The number :func:`coefficient_spread` of the problem; ∞ where γ does not bound β.
     off: ``Rows.off`` of the problem's data.
+    least: The number g, where searches work with the given γ; 0 says nothing.
     """
-    length = np.sqrt(yy)
+    length, above = np.sqrt(yy), np.maximum(value - least, 0.0)
     # Where reach or spread is ∞ and has the factor 0, fmin takes the other number.
-    delta = off * np.fmin(length * reach, length + spread * np.sqrt(value))
+    delta = off * np.fmin(length * reach, length + spread * np.sqrt(above))
     return 1e-11 * value + 2.0 * np.sqrt(value) * delta + delta * delta
 
 

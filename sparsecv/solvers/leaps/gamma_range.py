@@ -84,8 +84,11 @@ class NearBest:
         wanted: NDArray[np.bool_],
         limits: Limits,
         deleted: tuple[Array, Array] | None = None,
+        at_half: Array | None = None,
     ) -> NDArray[np.intp]:
         """Search one tree, and enter its lists in the arrays of this record if it was finished.
+
+        at_half, shape (problems,): Lower bounds on the objectives at half of this γ, if any.
 
         wanted, shape (sizes, problems): Sizes wanted of each problem: of one problem, or of
             problems that each lack a row. Every size that some problem wants is searched for every
@@ -107,7 +110,9 @@ class NearBest:
         if numbers.size:
             tree.seed()
             if tree.run(limits) is Status.OPTIMAL:
-                self._enter(tree, np.flatnonzero(some), numbers, deleted)
+                if at_half is None or at.gamma > at.given_gamma:  # Half of a lost γ says nothing.
+                    at_half = np.zeros(wanted.shape[1])
+                self._enter(tree, np.flatnonzero(some), numbers, at_half[numbers], deleted)
         return skipped
 
     def _enter(
@@ -115,11 +120,12 @@ class NearBest:
         search: Leaps,
         some: NDArray[np.intp],
         numbers: NDArray[np.intp],
+        at_half: Array,
         deleted: tuple[Array, Array] | None,
     ) -> None:
         """Enter the lists of a finished tree of these sizes and problems, positions in the arrays.
 
-        deleted: As :meth:`search` takes it.
+        at_half, deleted: As :meth:`search` takes them.
         """
         problem, tree, lists, of = search.problem, search.tree, search.lists, numbers
         full, yy = np.array([float(search.now("full"))]), np.array([problem.yy])
@@ -151,7 +157,8 @@ class NearBest:
                 value -= lost[:, None]
                 if deleted is None:  # At γ = 0 a tree works with a tiny γ, which raises objectives.
                     value[0] -= problem.data_losses(least[0], [size] * least.shape[1])
-                value -= rounding_margin(least, yy[:, None], reach, spread, problem.data.off)
+                off = problem.data.off
+                value -= rounding_margin(least, yy[:, None], reach, spread, off, at_half[:, None])
                 value -= left_out * least
             value = np.where(np.isfinite(losses), np.maximum(value, 0.0), np.inf)
             self.objective[s, numbers, : value.shape[1] - 1] = value[:, :-1]
@@ -289,8 +296,11 @@ class GammaRange:
     ) -> None:
         self.problems, self.sizes, self.limits, self.shared = problems, sizes, limits, shared
         self.n_trees, self.status = 0, Status.OPTIMAL
-        rows = stacked_rows(problems)
+        rows, p = stacked_rows(problems), problems[0].p
         self.lengths = lengths_of(rows)
+        # The fits on all columns, whose objectives bound those of all supports.
+        self.whole = Decomposed(problems, rows, p)
+        self.whole.add(np.arange(len(problems)), np.tile(np.arange(p), (len(problems), 1)))
         self.decomposed = [Decomposed(problems, rows, int(size)) for size in sizes]
         self._found: list[list[tuple[NDArray[np.intp], Array, Array, NDArray[np.int64]]]] = [
             [] for _ in sizes
@@ -345,13 +355,15 @@ class GammaRange:
         if self.limits.reached(0) is not None:
             return near
         self.n_trees += 1
-        alone = np.flatnonzero(wanted.any(axis=0))
+        alone, at_half = np.flatnonzero(wanted.any(axis=0)), np.empty(wanted.shape[1])
+        envelope.objective_bounds(self.whole.made.fits, self.lengths, gamma / 4.0, at_half)
+        sizes, limits = self.sizes, self.limits
         if self.shared is not None:
             full, *deleted = self.shared
-            alone = near.search(full, self.sizes, wanted, self.limits, (deleted[0], deleted[1]))
+            alone = near.search(full, sizes, wanted, limits, (deleted[0], deleted[1]), at_half)
         for i in alone.tolist():
             one = wanted & (np.arange(wanted.shape[1]) == i)
-            near.search(self.problems[i], self.sizes, one, self.limits)
+            near.search(self.problems[i], sizes, one, limits, at_half=at_half)
         return near
 
     def _divide(

@@ -51,7 +51,7 @@ class RunPlan:
     method: "exact" estimates h at every γ and then proves it; "search" and "grid" solve every γ
         alone, by Algorithm 1 and as one problem per fold and τ.
     proves: What is proved: "choice" is what the choice needs, and with trees the rest afterwards,
-        for as long again as the run has taken; "all" is everything, and "nothing" is nothing.
+        for as long again, at most a second; "all" is everything, and "nothing" is nothing.
     limits: The time for everything. A copy that is made for a part of the run has a share of it.
     estimates_in_time: Whether estimates end with the time, too; a time limit of 0 asks for
         estimates that take as long as they need.

@@ -92,7 +92,7 @@ class ModelAnswers(SparseLinearModel):
             A row for every subset: "tau", "rank" (1 is the best), "gamma", "columns" (positions),
             "names", "objective", "cv_error", "std_error" and "proved" (every other subset of this
             size with a smaller objective at this γ is listed before it). Where the search
-            has taken ``time_limit`` (60 s where that is None), it ends, and good subsets stand
+            has taken ``time_limit`` (20 s where that is None), it ends, and good subsets stand
             there that are not proved, and beyond 168 columns those known besides. The CV errors of
             :class:`SparseRidgeCV` are those of the same columns fitted in every fold. The columns
             were found with all rows, the held-out ones too, so that these errors are mostly below

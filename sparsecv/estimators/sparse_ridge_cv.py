@@ -79,7 +79,7 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         computed after the fit, such as :meth:`compare`, has as much time again.
     prove : str
         "choice" proves what the choice needs, and up to 45 columns then the rest, for as long again
-        as the fit has taken; "all" proves every CV error and every model.
+        and at most a second; "all" proves every CV error and every model.
     n_jobs : int or None
         Threads over folds, as in joblib; processes or a cluster inside ``joblib.parallel_config``.
     random_state : int, RandomState or None

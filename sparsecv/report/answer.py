@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..cv.results import GlobalMinimum, bounds_text
+from ..cv.results import CVResult, GlobalMinimum, bounds_text
 from ..selection.claims import Claim, Statement, aim_of, of_model
 from ..selection.nested import NestedError
 from ..selection.result import HeldOut, Result
@@ -166,6 +166,23 @@ def _sure(result: Result, held_out: HeldOut) -> Iterator[Fact]:
     yield _said(claim, f"; proved bounds of the least CV error: {known}" if known else "")
     if choice.is_pair:
         yield _model_said(result)
+    if held_out.study.plan.proves != "nothing" and not surface.complete:
+        yield Fact("open", meaning=_open_errors(surface))
+
+
+def _open_errors(surface: CVResult) -> str:
+    """How many CV errors of a surface are not proved, and how wide their intervals are."""
+    some = ~surface.table("exact").astype(bool)
+    error, lower, upper = (surface.table(name)[some] for name in ("cv_error", "lower", "upper"))
+    bounded = np.isfinite(upper) & (error > 0.0)
+    are = "is" if error.size == 1 else "are"
+    text = f"{counted(error.size, 'CV error')} of {some.size:,} {are} not proved"
+    if not bounded.any():
+        return f"{text}, and {'has' if error.size == 1 else 'have'} no interval"
+    width = float(np.max((upper - lower)[bounded] / error[bounded]))
+    text += f"; the widest interval is {percent(width)} of its error"
+    without = error.size - int(np.count_nonzero(bounded))
+    return f"{text}, and {without:,} have none" if without else text
 
 
 def _said(what: Statement, open_part: str = "") -> Fact:

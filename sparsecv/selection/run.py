@@ -57,7 +57,7 @@ def fit_table(table: Prepared, request: Request) -> Result:
         in_time = choice.rule == study.rule
         study = study if in_time else study.in_short_time()
         seconds = study.plan.limits.elapsed()
-        # Up to 45 columns the pairs that the choice did not need are proved for as long again. Such
+        # Up to 45 columns the pairs that the choice did not need are proved for a while. Such
         # proofs may change CV errors that a time limit had left open.
         first = with_rest(study, first)
         first, choice = chosen_again(study, first, choice)

@@ -264,7 +264,7 @@ def _identity(study: Study, folds: Folds) -> dict[str, Any]:
 def with_rest(study: Study, first: Evaluated) -> Evaluated:
     """The surface with proofs of the pairs that the choice did not need, as far as the plan says.
 
-    The plan proves them up to 45 columns alone, for as long again as the run has taken so far.
+    The plan proves them up to 45 columns alone, for at most a second.
     """
     first.surface.with_plan(study.plan).prove_rest()
     return first.refreshed()

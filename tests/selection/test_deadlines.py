@@ -159,3 +159,21 @@ def test_parts_of_a_run_keep_its_grace(monkeypatch: pytest.MonkeyPatch) -> None:
     now[0] = 105.1
     assert all(one.overdue for one in (whole, *parts))
     assert not Limits().overdue
+
+
+def test_open_errors_are_counted_on_the_screen() -> None:
+    X, y = made(40, 6)
+    assert "CV errors of" not in SparseRidgeCV().fit(X, y).summary()
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 30)) + rng.standard_normal((60, 1))
+    y = X[:, :8].sum(axis=1) + 4.0 * rng.standard_normal(60)
+    model = SparseRidgeCV(rule="minimum", gammas=[1.0, 30.0], time_limit=1e-9).fit(X, y)
+    some = ~model.surface_["exact"].astype(bool)
+    error, lower, upper = (model.surface_[name][some] for name in ("cv_error", "lower", "upper"))
+    bounded = np.isfinite(upper)
+    assert bounded.any()
+    width = 100.0 * np.max((upper - lower)[bounded] / error[bounded])
+    text = " ".join(model.summary().split())
+    assert f"{some.sum()} CV errors of {some.size} are not proved" in text
+    shown = float(text.split("the widest interval is ")[1].split(" %")[0].replace(",", ""))
+    assert shown == pytest.approx(width, rel=0.06)

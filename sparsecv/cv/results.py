@@ -43,7 +43,8 @@ class GammaResult:
     lower, upper : ndarray, shape (τ,)
         Bounds on the error of optimal supports.
     exact : ndarray of bool, shape (τ,)
-        Whether every fold is proved, so that ``cv_error`` and both bounds agree.
+        Whether every fold is proved, and rounding may have moved ``cv_error`` by a millionth of
+        itself at most. Both bounds then agree with it.
     n_mio, n_nodes, seconds : int, int and float
         Number of trees that were searched at this γ, each for one τ or for all, of their nodes, and
         seconds.

@@ -42,9 +42,11 @@ def money_and_total(seed: int = 3, n: int = 20, off: float = 900.0) -> tuple[Arr
     return np.column_stack([parts, total]), y
 
 
-def surface(X: Array, y: Array, gammas: list[float], cv: object = "loo") -> CVResult:
+def surface(
+    X: Array, y: Array, gammas: list[float], cv: object = "loo", taus: tuple[int, ...] = (1, 2, 3)
+) -> CVResult:
     data = RowFolds(RowTable(X, y, True), make_folds(cv, y.size, seed=0))
-    return cross_validate(data, gammas, np.arange(1, X.shape[1] + 1), Settings(prove="all"))
+    return cross_validate(data, gammas, taus, Settings(prove="all"))
 
 
 @pytest.mark.parametrize("cv", ["loo", 4])
@@ -107,11 +109,10 @@ def test_at_gamma_zero_dependent_columns_stay_exact_where_held_out_rows_depend_t
 def test_units_of_y_change_no_statement(factor: float) -> None:
     """Errors have the square of the unit of y; what is exact does not depend on it."""
     X, y = money_and_total()
-    rng = np.random.default_rng(0)
-    X = np.column_stack([X, rng.standard_normal(y.size)])
     for cv in ("loo", 5):
-        gammas = [1e-10, 1e-2, 1e4]
-        one, other = surface(X, y, gammas, cv), surface(X, factor * y, gammas, cv)
+        # Without row 7 all pairs of columns span the same, so that rounding decides between them.
+        gammas, taus = [1e-10, 1e-2, 1e4], (1, 3)
+        one, other = surface(X, y, gammas, cv, taus), surface(X, factor * y, gammas, cv, taus)
         assert np.array_equal(one.table("exact"), other.table("exact"))
         assert least_is_proved(one) == least_is_proved(other)
         exact = one.table("exact").astype(bool)
@@ -124,7 +125,7 @@ def test_units_of_y_change_no_statement(factor: float) -> None:
 def test_units_of_columns_and_weights_change_no_statement(factor: float) -> None:
     """X times c is γ over c², and weights times c are γ times 1/c."""
     X, y = money_and_total()
-    folds, taus = make_folds(5, y.size, seed=0), np.arange(1, 4)
+    folds, taus = make_folds(5, y.size, seed=0), (1, 3)
     weights = np.random.default_rng(1).choice([1.0, 2.0, 3.0], size=y.size)
 
     def result(c: float, w: float, gammas: list[float]) -> CVResult:

@@ -86,13 +86,12 @@ def moved_errors(errors: Array, moved: Array) -> Array:
 
 
 def is_blurred(errors: Array, margins: Array, room: float) -> bool:
-    """Whether rounding moves errors noticeably at a γ, of sizes that may be best there.
+    """Whether rounding moves the error of some size at a γ by more than ``EXACT_SHARE``.
 
     errors, margins, shape (τ,): The errors of every size, and how far rounding may have moved them.
     room: What rounding may leave of the error of a perfect fit.
     """
-    moved = ~(margins <= EXACT_SHARE * errors + room)
-    return bool((moved & (errors - margins <= errors.min())).any())
+    return not bool((margins <= EXACT_SHARE * errors + room).all())
 
 
 def moved_by_any(

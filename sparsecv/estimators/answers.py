@@ -289,8 +289,8 @@ class ModelAnswers(SparseLinearModel):
             A row for each rule, under its name; rules that these folds or this method do not allow
             are left out. "tau", "gamma", "columns" (positions) and "names" say what a rule chooses,
             "cv_error" its CV error and "lower" and "upper" the bounds of it. "criterion" is the
-            number that the rule minimises, "certified" says whether no pair that was evaluated is
-            better by the rule, and ``lambda_`` is the weight of the rule stability. What other
+            number that the rule minimises, "certified" says whether what ``claim_`` states of a fit
+            by this rule is proved, and ``lambda_`` is the weight of the rule stability. What other
             rules need besides is computed now. :class:`SparseRidge` holds nothing out, and has the
             size at which each criterion of ``criteria_`` is least; CV errors and their bounds are
             NaN.

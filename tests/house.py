@@ -24,6 +24,17 @@ from typing import NamedTuple
 
 PACKAGE = Path(__file__).resolve().parents[1] / "sparsecv"
 MAX_PARAMETERS = 8
+# Modules that users import from. What tests import from other modules holds the package in place.
+DOORS = {
+    "sparsecv",
+    "sparsecv.errors",
+    "sparsecv.integrations",
+    "sparsecv.plots",
+    "sparsecv.risk",
+    "sparsecv.solvers",
+    "sparsecv.stability",
+    "sparsecv.verify",
+}
 # Members by which a class of tables/ or design/ gives out rows or columns of a table.
 GIVES_ROWS = {"X", "_X", "_given", "__getitem__", "batches", "blocks", "load", "parts"}
 # Classes whose constructors make a training problem, or the rows of one.
@@ -244,6 +255,35 @@ def clocks(modules: list[Module]) -> Iterator[str]:
                 yield f"{module.name}:{number}"
 
 
+def inside_names(tests: list[Module]) -> Iterator[str]:
+    """Names that tests import from modules that users do not import from."""
+    for module in tests:
+        for node in ast.walk(module.tree):
+            home = (node.module or "") if isinstance(node, ast.ImportFrom) else ""
+            if home.startswith("sparsecv") and home not in DOORS:
+                yield from (f"{module.name}: {home}.{alias.name}" for alias in node.names)
+
+
+def tests_that_patch(tests: list[Module]) -> Iterator[str]:
+    """Tests and helpers that put something else in the place of a part of a module."""
+    for module in tests:
+        for node in module.functions():
+            called = (ast.unparse(x.func) for x in ast.walk(node) if isinstance(x, ast.Call))
+            if any(
+                re.search(r"(\bsetattr|\bsetitem|\bpatch(\.object)?)$", name) for name in called
+            ):
+                yield f"{module.name}: {node.name}"
+
+
+def read_modules(root: Path) -> list[Module]:
+    """The modules of a folder and of the folders below."""
+    found = []
+    for path in sorted(root.rglob("*.py")):
+        source = path.read_text(encoding="utf-8")
+        found.append(Module(path.relative_to(root).as_posix(), source, ast.parse(source)))
+    return found
+
+
 def face(root: Path) -> dict[str, list[str]]:
     """Rules that a user names, parameters of SparseRidgeCV, and options of ``sparsecv cv``."""
     sys.path.insert(0, str(root.parent))
@@ -262,17 +302,12 @@ def face(root: Path) -> dict[str, list[str]]:
 def main() -> None:
     given = [argument for argument in sys.argv[1:] if argument != "--list"]
     root = Path(given[0]).resolve() if given else PACKAGE
-    modules = []
-    for path in sorted(root.rglob("*.py")):
-        source = path.read_text(encoding="utf-8")
-        modules.append(Module(path.relative_to(root).as_posix(), source, ast.parse(source)))
+    modules, tests = read_modules(root), read_modules(root.parent / "tests")
     packages: dict[str, int] = defaultdict(int)
     for module in modules:
         packages[package_of(module.name)] += code_lines(module.source)
     print(f"{sum(packages.values()):7,} lines of code")
-    tests = root.parent / "tests"
-    own = [path.read_text(encoding="utf-8") for path in tests.rglob("*.py")]
-    print(f"{sum(map(code_lines, own)):7,} lines of code in {tests.name}/")
+    print(f"{sum(code_lines(one.source) for one in tests):7,} lines of code in tests/")
     numbers = [f"{one.name}: {each}" for one in modules for each in module_numbers(one.tree)]
     formatting = [one.name for one in modules if any(w in one.source for w in FORMATS_SECTIONS)]
     twins = [one.name for one in modules if one.name.rpartition("/")[2].startswith("unit_")]
@@ -294,6 +329,8 @@ def main() -> None:
             wide_functions(modules, False)
         ),
         "module-level numbers": numbers,
+        "names that tests import from the inside": inside_names(tests),
+        "tests and helpers that patch": tests_that_patch(tests),
     }
     for title, some in counts.items():
         named = list(some)

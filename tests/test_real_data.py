@@ -15,16 +15,20 @@ from numpy.typing import NDArray
 from sklearn.linear_model import Ridge
 from sklearn.preprocessing import StandardScaler
 from support.fresh import plain_run
+from support.inside import (
+    CVResult,
+    Protocol,
+    RowFolds,
+    RowTable,
+    Settings,
+    Summary,
+    Surface,
+    cross_validate,
+    least_is_proved,
+    make_design,
+    make_folds,
+)
 from support.tables import real_table
-
-from sparsecv.cv.engine import Surface, cross_validate
-from sparsecv.cv.results import CVResult
-from sparsecv.cv.settings import Settings
-from sparsecv.design.design import Protocol, Summary, make_design
-from sparsecv.design.fold_data import RowFolds
-from sparsecv.design.folds import make_folds
-from sparsecv.design.row_table import RowTable
-from sparsecv.selection.claims import least_is_proved
 
 Array = NDArray[np.float64]
 HONEST, PAPER = Protocol("honest", "unit-variance"), Protocol("paper", "unit-norm")

@@ -17,9 +17,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.inside import main
 from support.problems import regression
-
-from sparsecv.cli.main import main
 
 ROOT = Path(__file__).resolve().parent.parent
 # tests/test_recipes.py runs the recipes.

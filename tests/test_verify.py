@@ -21,10 +21,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.brute_force import Matrix
 from support.constrained import exact_ridge
+from support.inside import main
 from support.problems import regression
 
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV, verify
-from sparsecv.cli.main import main
 from sparsecv.errors import InputError
 from sparsecv.solvers import SparseRidgeProblem, solve
 from sparsecv.solvers.core.certificate_file import Certificate

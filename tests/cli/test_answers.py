@@ -9,10 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.commands import Capture, check_model, complaint, run_json
+from support.inside import RULES, main
 
 from sparsecv import SparseRidge, SparseRidgeCV
-from sparsecv.cli.main import main
-from sparsecv.selection.rules import RULES
 
 NAMES = ["a", "b", "c c", "d"]
 

@@ -6,8 +6,7 @@ import csv
 from pathlib import Path
 
 import pytest
-
-from sparsecv.cli.main import main
+from support.inside import main
 
 
 @pytest.mark.slow

@@ -12,12 +12,11 @@ import numpy as np
 import pytest
 from sklearn.model_selection import TimeSeriesSplit
 from support.commands import Capture, check_model, run_json
+from support.inside import CLOCK, main
 from support.tables import growing_columns, write_csv
 
 import sparsecv
 from sparsecv import SparseRidgeCV
-from sparsecv.cli.main import main
-from sparsecv.clock import CLOCK
 
 # ---------------------------------------------------------------------------- cv
 

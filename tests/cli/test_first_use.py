@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 from support.commands import complaint, run_json
+from support.inside import SavedModel, main
 from support.models import linear
 
 import sparsecv
-from sparsecv.cli.main import main
-from sparsecv.design.saved import SavedModel
 
 Capture = pytest.CaptureFixture[str]
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 from support.commands import hard_csv
+from support.inside import main
 from support.tables import growing_columns, write_csv
 
 import sparsecv
-from sparsecv.cli.main import main
 
 # ---------------------------------------------------------------------------- as a process
 

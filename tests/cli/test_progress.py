@@ -6,13 +6,12 @@ import re
 from pathlib import Path
 
 import pytest
+from support.inside import CLOCK, compiled, main
 from support.tables import five_columns, write_csv
 
 from sparsecv.cli import console
 from sparsecv.cli.console import Steps
-from sparsecv.cli.main import main
-from sparsecv.clock import CLOCK, Clock
-from sparsecv.solvers.kernels import compiled
+from sparsecv.clock import Clock
 
 Capture = pytest.CaptureFixture[str]
 LINE = re.compile(r"[0-9]+ s: (.+): ([0-9]+) of ([0-9]+) steps")

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 from support.commands import Capture, complaint
+from support.inside import main
 from support.tables import growing_columns, write_csv
 
 from sparsecv.cli.grids import parse_gammas, parse_taus
-from sparsecv.cli.main import main
 from sparsecv.errors import InputError
 
 SOME = "a,b,w,y\n" + "".join(f"{i % 5},{i * i % 7},{int(i < 2)},{i % 4}\n" for i in range(12))

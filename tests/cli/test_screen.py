@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from support.commands import Capture, hard_csv, run_json
+from support.inside import Prover, main
 from support.problems import many_alike
 from support.tables import growing_columns, write_csv
 
 from sparsecv import SparseRidgeCV
-from sparsecv.cli.main import main
-from sparsecv.cv.fold_proofs import Prover
 from sparsecv.report import screen
 
 MINIMUM = ["--folds", "3", "--gamma", "1", "--rule", "minimum"]

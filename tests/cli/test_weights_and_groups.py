@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from support.commands import Capture, check_model, run_json
+from support.inside import main
 
 from sparsecv import SparseRidge, SparseRidgeCV
-from sparsecv.cli.main import main
 
 NAMES = ["w", "a", "b", "c", "d", "town", "y"]
 

@@ -10,25 +10,34 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from support.fresh import examples
+from support.inside import (
+    DEFAULT_GAMMAS,
+    FixedSupports,
+    FoldMoments,
+    MomentFolds,
+    Protocol,
+    RowFolds,
+    RowTable,
+    RunPlan,
+    Settings,
+    Summary,
+    Surface,
+    alternate,
+    alternating,
+    cross_validate,
+    grown_grid,
+    least_is_proved,
+    make_design,
+    make_folds,
+    make_synthetic,
+)
 
 from sparsecv import SparseRidgeCV
-from sparsecv.cv import alternating
-from sparsecv.cv.alternating import alternate, grown_grid
-from sparsecv.cv.engine import Surface, cross_validate
-from sparsecv.cv.gamma_step import FixedSupports, gamma_step
-from sparsecv.cv.plan import RunPlan
-from sparsecv.cv.settings import DEFAULT_GAMMAS, Settings
-from sparsecv.design.design import Protocol, Summary, make_design
-from sparsecv.design.fold_data import RowFolds
-from sparsecv.design.folds import make_folds
-from sparsecv.design.moment_folds import MomentFolds
-from sparsecv.design.moments import FoldMoments
-from sparsecv.design.row_table import RowTable
+from sparsecv.cv.gamma_step import gamma_step
 from sparsecv.errors import InputError
-from sparsecv.selection.claims import least_is_proved, step_is_proved
+from sparsecv.selection.claims import step_is_proved
 from sparsecv.selection.weights import soft_least
 from sparsecv.solvers import Status
-from sparsecv.tables.synthetic import make_synthetic
 
 Array = NDArray[np.float64]
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.fresh import examples
+from support.inside import GramForm, Spectrum
 from support.problems import ugly_problem
 
 from sparsecv.cv import bounds
@@ -19,8 +20,7 @@ from sparsecv.solvers import (
     heuristic_support,
     perspective_relaxation,
 )
-from sparsecv.solvers.relaxation.ellipsoid import Ellipsoid, Spectrum
-from sparsecv.solvers.relaxation.gram import GramForm
+from sparsecv.solvers.relaxation.ellipsoid import Ellipsoid
 
 
 def fold_problem(

@@ -14,26 +14,27 @@ from support.constrained import exact_fit, exact_value
 from support.fold_attacks import FOLDS
 from support.folds import brute_force, in_fold, inside, standardised
 from support.fresh import draws
+from support.inside import (
+    CellProver,
+    Leaves,
+    Ledger,
+    Limits,
+    RowFolds,
+    RowTable,
+    RunPlan,
+    Settings,
+    cross_validate,
+    make_folds,
+    shared_tree,
+)
 
 from sparsecv import SparseRidgeCV
-from sparsecv.cv import shared_tree
-from sparsecv.cv.engine import cross_validate
 from sparsecv.cv.fold_proofs import ProofRun
-from sparsecv.cv.ledger import Ledger
 from sparsecv.cv.needs import of_everything
-from sparsecv.cv.plan import RunPlan
 from sparsecv.cv.progress import Batch
-from sparsecv.cv.prove_cells import CellProver
-from sparsecv.cv.settings import Settings
 from sparsecv.cv.shared_tree import SharedTree
-from sparsecv.design.fold_data import RowFolds
-from sparsecv.design.folds import make_folds
-from sparsecv.design.row_table import RowTable
 from sparsecv.errors import UnprovedWarning
-from sparsecv.solvers import Status, solve
-from sparsecv.solvers.core.leaves import Leaves
-from sparsecv.solvers.core.limits import Limits
-from sparsecv.solvers.core.result import Answer
+from sparsecv.solvers import Answer, Status, solve
 
 
 @pytest.mark.parametrize("tol", [0.0, 0.99])

@@ -16,26 +16,33 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from support.fresh import draws
+from support.inside import (
+    Checkpoint,
+    CheckpointFolder,
+    CVResult,
+    Ledger,
+    Protocol,
+    Request,
+    RunPlan,
+    Settings,
+    Study,
+    Surface,
+    Table,
+    all_partitions,
+    estimate,
+    main,
+    prepare,
+    shared_tree,
+)
 from support.problems import regression
 from support.studies import first_of
 from support.tables import write_csv
 
 import sparsecv
-from sparsecv.cli.main import main
-from sparsecv.cv import checkpoint, estimate, shared_tree
-from sparsecv.cv.checkpoint import Checkpoint, CheckpointFolder, Units
-from sparsecv.cv.engine import Surface
+from sparsecv.cv import checkpoint
+from sparsecv.cv.checkpoint import Units
 from sparsecv.cv.estimate import units
-from sparsecv.cv.ledger import Ledger
-from sparsecv.cv.plan import RunPlan
-from sparsecv.cv.results import CVResult
-from sparsecv.cv.settings import Settings
-from sparsecv.design.design import Protocol
-from sparsecv.design.prepare import prepare
 from sparsecv.errors import CheckpointWarning
-from sparsecv.selection.study import Request, Study
-from sparsecv.selection.surfaces import all_partitions
-from sparsecv.tables.table import Table
 
 Array = NDArray[np.float64]
 GAMMAS = np.array([0.1, 1e-5])

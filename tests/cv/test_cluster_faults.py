@@ -13,13 +13,8 @@ import pytest
 from joblib import parallel_config
 from support.clusters import local_cluster, same_results
 from support.fresh import rounds
+from support.inside import CVResult, RowFolds, RowTable, cross_validate, make_folds
 from support.problems import regression
-
-from sparsecv.cv.engine import cross_validate
-from sparsecv.cv.results import CVResult
-from sparsecv.design.fold_data import RowFolds
-from sparsecv.design.folds import make_folds
-from sparsecv.design.row_table import RowTable
 
 distributed = pytest.importorskip("distributed")
 

@@ -13,19 +13,25 @@ from hypothesis import strategies as st
 from support.cross_validations import PROTOCOLS, Array, Case, draw_case, least_of
 from support.folds import assert_within, fold_errors
 from support.fresh import plain_run
+from support.inside import (
+    CVResult,
+    Folds,
+    Protocol,
+    RowFolds,
+    RowTable,
+    Settings,
+    StopFlag,
+    Summary,
+    cross_validate,
+    estimate,
+    least_is_proved,
+    make_design,
+    make_folds,
+    make_synthetic,
+)
 from support.problems import regression
 
-from sparsecv.cv import estimate
-from sparsecv.cv.engine import cross_validate, interruptible
-from sparsecv.cv.results import CVResult
-from sparsecv.cv.settings import Settings
-from sparsecv.design.design import Protocol, Summary, make_design
-from sparsecv.design.fold_data import RowFolds
-from sparsecv.design.folds import Folds, make_folds
-from sparsecv.design.row_table import RowTable
-from sparsecv.selection.claims import least_is_proved
-from sparsecv.solvers.core.limits import StopFlag
-from sparsecv.tables.synthetic import make_synthetic
+from sparsecv.cv.engine import interruptible
 
 pytestmark = pytest.mark.filterwarnings("ignore::sparsecv.errors.ConstantColumnWarning")
 

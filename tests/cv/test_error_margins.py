@@ -11,23 +11,27 @@ from numpy.typing import NDArray
 from support.folds import about_mean
 from support.fresh import draws
 from support.heldout_attacks import HELD_OUT, Table, exact_errors, wrong_claims
+from support.inside import (
+    CVResult,
+    FoldAverages,
+    Limits,
+    RowFolds,
+    RowTable,
+    RunPlan,
+    Settings,
+    SizeRound,
+    cross_validate,
+    inner_weights,
+    least_is_proved,
+    make_folds,
+    project_fold,
+)
 
 from sparsecv import SparseRidgeCV
-from sparsecv.cv.engine import cross_validate
-from sparsecv.cv.plan import RunPlan
-from sparsecv.cv.results import CVResult
-from sparsecv.cv.settings import Settings
-from sparsecv.design.fold_data import RowFolds
-from sparsecv.design.folds import make_folds
-from sparsecv.design.row_table import RowTable
 from sparsecv.errors import UnprovedWarning
-from sparsecv.selection.claims import least_is_proved
-from sparsecv.selection.inner_folds import inner_weights
-from sparsecv.selection.projection import FoldAverages, project_fold, ridge_unit
-from sparsecv.selection.weights import SizeRound
+from sparsecv.selection.projection import ridge_unit
 from sparsecv.solvers import SparseRidgeProblem, Status
 from sparsecv.solvers.core.error_margin import support_margin
-from sparsecv.solvers.core.limits import Limits
 
 Array = NDArray[np.float64]
 

@@ -10,16 +10,19 @@ import pytest
 from joblib import parallel_config
 from sklearn.tree import DecisionTreeRegressor
 from support.clusters import same_results
+from support.inside import (
+    Checkpoint,
+    CheckpointFolder,
+    CVResult,
+    RowFolds,
+    RowTable,
+    Settings,
+    cross_validate,
+    make_folds,
+)
 from support.problems import regression
 
 from sparsecv import SparseRidgeCV, StabilityCV
-from sparsecv.cv.checkpoint import Checkpoint, CheckpointFolder
-from sparsecv.cv.engine import cross_validate
-from sparsecv.cv.results import CVResult
-from sparsecv.cv.settings import Settings
-from sparsecv.design.fold_data import RowFolds
-from sparsecv.design.folds import make_folds
-from sparsecv.design.row_table import RowTable
 
 distributed = pytest.importorskip("distributed")
 

@@ -10,18 +10,15 @@ from scipy.optimize import minimize_scalar
 from support.brute_force import Array, exact_moments
 from support.constrained import exact_fit, exact_value
 from support.fresh import plain_run
+from support.inside import Limits, RowFolds, RowTable, cross_validate, make_folds
 from support.problems import regression
 
 from sparsecv import SparseRidgeCV
-from sparsecv.cv.engine import cross_validate
 from sparsecv.cv.global_gamma import global_minimum
-from sparsecv.design.fold_data import FoldData, RowFolds
-from sparsecv.design.folds import make_folds
-from sparsecv.design.row_table import RowTable
+from sparsecv.design.fold_data import FoldData
 from sparsecv.errors import InputError
 from sparsecv.selection.claims import range_is_proved
 from sparsecv.solvers import Status
-from sparsecv.solvers.core.limits import Limits
 
 LOW, HIGH = 1e-4, 1e4
 CASES = ("plain", "duplicate", "whole numbers", "nearly dependent", "scales", "one-hot")

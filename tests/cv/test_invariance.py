@@ -14,22 +14,28 @@ from sklearn.model_selection import TimeSeriesSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from support.fresh import plain_run
+from support.inside import (
+    LEAPS,
+    Folds,
+    Ledger,
+    Limits,
+    Need,
+    RowFolds,
+    RowTable,
+    Settings,
+    SizesProver,
+    Surface,
+    UnitConstraints,
+    Way,
+    cross_validate,
+    estimate,
+    make_folds,
+    shared_tree,
+    size_sweep,
+)
 
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV
-from sparsecv.cv import estimate, shared_tree
-from sparsecv.cv.engine import Surface, cross_validate
-from sparsecv.cv.ledger import Ledger
-from sparsecv.cv.needs import Need
-from sparsecv.cv.prove_sizes import SizesProver
-from sparsecv.cv.settings import Settings
-from sparsecv.design.fold_data import RowFolds
-from sparsecv.design.folds import Folds, make_folds
-from sparsecv.design.row_table import RowTable
 from sparsecv.solvers import answers, support_path
-from sparsecv.solvers.branching import size_sweep
-from sparsecv.solvers.core.constraints import UnitConstraints
-from sparsecv.solvers.core.limits import Limits
-from sparsecv.solvers.core.plan import LEAPS, Way
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

@@ -8,14 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-
-from sparsecv.cv.engine import Surface
-from sparsecv.cv.ledger import Ledger
-from sparsecv.cv.settings import Settings
-from sparsecv.design.fold_data import RowFolds
-from sparsecv.design.folds import make_folds
-from sparsecv.design.row_table import RowTable
-from sparsecv.solvers.ridge_fits import known_path
+from support.inside import Ledger, RowFolds, RowTable, Settings, Surface, known_path, make_folds
 
 TAUS = np.array([1, 2, 4], dtype=np.intp)
 ARRAYS = ("error", "objective", "lower", "upper", "exact", "searched", "bound", "trees")

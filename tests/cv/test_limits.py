@@ -13,31 +13,38 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.cross_validations import Case, draw_case, least_of
 from support.folds import Bracket, assert_within, inside
+from support.inside import (
+    CLOCK,
+    CellProver,
+    CVResult,
+    Ledger,
+    Limits,
+    Need,
+    Protocol,
+    Prover,
+    RowFolds,
+    RowTable,
+    Settings,
+    SizesProver,
+    Surface,
+    UnitConstraints,
+    alternating,
+    cross_validate,
+    estimate,
+    least_is_proved,
+    make_folds,
+    path,
+    plan,
+    shared_tree,
+    size_sweep,
+)
 
 from sparsecv import SparseRidgeCV
-from sparsecv.clock import CLOCK
-from sparsecv.cv import alternating, estimate, shared_tree
-from sparsecv.cv.engine import Surface, cross_validate
-from sparsecv.cv.fold_proofs import Prover
-from sparsecv.cv.ledger import Ledger
-from sparsecv.cv.needs import Need
 from sparsecv.cv.progress import TimedReport
-from sparsecv.cv.prove_cells import CellProver
-from sparsecv.cv.prove_sizes import SizesProver
-from sparsecv.cv.results import CVResult
-from sparsecv.cv.settings import Settings, default_taus
-from sparsecv.design.design import Protocol
-from sparsecv.design.fold_data import RowFolds
-from sparsecv.design.folds import make_folds
-from sparsecv.design.row_table import RowTable
+from sparsecv.cv.settings import default_taus
 from sparsecv.errors import UnprovedWarning
-from sparsecv.selection.claims import least_is_proved
 from sparsecv.solvers import answers
-from sparsecv.solvers.branching import size_sweep
-from sparsecv.solvers.core import plan
-from sparsecv.solvers.core.constraints import UnitConstraints
-from sparsecv.solvers.core.limits import Limits
-from sparsecv.solvers.supports import path, promising
+from sparsecv.solvers.supports import promising
 
 pytestmark = pytest.mark.filterwarnings("ignore::sparsecv.errors.ConstantColumnWarning")
 

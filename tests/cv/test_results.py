@@ -6,10 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from sparsecv.cv.results import CVResult
-from sparsecv.design.folds import make_folds
-from sparsecv.selection.claims import least_is_proved
+from support.inside import CVResult, least_is_proved, make_folds
 
 
 def one(gamma: float, error: list[float], **changes: Any) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.inside import CheckpointFolder
 
-from sparsecv.cv.checkpoint import CheckpointFolder
 from sparsecv.errors import CheckpointWarning
 
 CONTENT = {"lower": [0.5, 1.0], "support": [0, 3]}

@@ -10,17 +10,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.inside import (
+    CellProver,
+    RowFolds,
+    RowMoments,
+    RowTable,
+    Settings,
+    cross_validate,
+    estimate,
+    least_is_proved,
+    make_folds,
+)
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
-from sparsecv.cv import estimate
-from sparsecv.cv.engine import cross_validate
-from sparsecv.cv.prove_cells import CellProver
-from sparsecv.cv.settings import Settings
-from sparsecv.design.fold_data import RowFolds
-from sparsecv.design.folds import make_folds
-from sparsecv.design.moments import RowMoments
-from sparsecv.design.row_table import RowTable
-from sparsecv.selection.claims import least_is_proved
 from sparsecv.solvers.backends.optional_dependencies import quiet_stdout
 from sparsecv.solvers.core import rows as table
 from sparsecv.solvers.core.threads import one_blas_thread

@@ -9,12 +9,10 @@ import pytest
 from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.model_selection import LeaveOneGroupOut, cross_validate
+from support.inside import RowFolds, RowTable, make_folds
+from support.inside import cross_validate as evaluate
 
 from sparsecv import SparseRidge, SparseRidgeCV
-from sparsecv.cv.engine import cross_validate as evaluate
-from sparsecv.design.fold_data import RowFolds
-from sparsecv.design.folds import make_folds
-from sparsecv.design.row_table import RowTable
 from sparsecv.errors import InputError
 
 GAMMAS = [0.05, 1.0, 40.0]

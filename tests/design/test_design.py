@@ -9,8 +9,9 @@ import pytest
 from numpy.typing import NDArray
 from support.brute_force import ridge
 from support.folds import standardised
+from support.inside import Protocol, Summary, make_design
 
-from sparsecv.design.design import PROTOCOLS, SCALES, Design, Protocol, Summary, make_design
+from sparsecv.design.design import PROTOCOLS, SCALES, Design
 from sparsecv.errors import ConstantColumnWarning, InputError
 
 NAMES = ["a", "b", "c", "d"]

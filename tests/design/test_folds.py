@@ -14,10 +14,10 @@ from sklearn.model_selection import (
     ShuffleSplit,
     TimeSeriesSplit,
 )
+from support.inside import Folds, make_folds
 from support.problems import regression
 
 from sparsecv import SparseRidgeCV
-from sparsecv.design.folds import Folds, make_folds
 from sparsecv.errors import InputError
 
 

@@ -6,18 +6,25 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from support.folds import assert_within, brute_force, standardised
+from support.inside import (
+    DaskTable,
+    FoldMoments,
+    Folds,
+    MomentFolds,
+    Moments,
+    Protocol,
+    RowFolds,
+    RowMoments,
+    RowTable,
+    Summary,
+    cross_validate,
+    make_design,
+    make_folds,
+)
 from support.problems import regression
 
-from sparsecv.cv.engine import cross_validate
 from sparsecv.design import prepare as pipeline
-from sparsecv.design.design import Protocol, Summary, make_design
-from sparsecv.design.fold_data import RowFolds
-from sparsecv.design.folds import Folds, make_folds
-from sparsecv.design.moment_folds import MomentFolds
-from sparsecv.design.moments import FoldMoments, Moments, RowMoments
-from sparsecv.design.row_table import RowTable
 from sparsecv.errors import ConstantColumnWarning, InputError
-from sparsecv.tables.dask_table import DaskTable
 
 Array = NDArray[np.float64]
 PROTOCOLS = [

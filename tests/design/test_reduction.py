@@ -10,15 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.inside import DaskTable, FoldMoments, main
 
 from sparsecv import SparseRidgeCV
-from sparsecv.cli.main import main
 from sparsecv.design import reduction
 from sparsecv.design.folds import chunk_folds
-from sparsecv.design.moments import FoldMoments
 from sparsecv.design.reduction import reduced
 from sparsecv.errors import InputError
-from sparsecv.tables.dask_table import DaskTable
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")

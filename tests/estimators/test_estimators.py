@@ -15,16 +15,13 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from support.fresh import plain_run
+from support.inside import CLOCK, DEFAULT_GAMMAS, Need, Surface
 from support.problems import many_alike
 from support.tables import Array, five_columns
 
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV
-from sparsecv.clock import CLOCK
-from sparsecv.cv.engine import Surface
-from sparsecv.cv.needs import Need
-from sparsecv.cv.settings import DEFAULT_GAMMAS
 from sparsecv.errors import ConstantColumnWarning, LoweredSizeWarning, UnprovedWarning
-from sparsecv.solvers.core.result import Status
+from sparsecv.solvers import Status
 
 pd = pytest.importorskip("pandas")
 

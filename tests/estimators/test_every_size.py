@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.model_selection import TimeSeriesSplit
 from support.brute_force import Data, enumerate_all
+from support.inside import RULES
 from support.problems import scaled, three_matter
 
 import sparsecv
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV, load
 from sparsecv.errors import InputError
-from sparsecv.selection.rules import RULES
 
 Array = NDArray[np.float64]
 GAMMAS = [0.1, 1.0, 30.0]

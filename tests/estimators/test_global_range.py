@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_diabetes
+from support.inside import main
 from support.problems import regression
 
 from sparsecv import SparseRidgeCV
-from sparsecv.cli.main import main
 from sparsecv.errors import InputError
 from sparsecv.plots.over_gamma import plot_minimum, plot_supports
 from sparsecv.solvers import SparseRidgeProblem, supports_along_gamma

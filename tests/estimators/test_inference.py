@@ -9,10 +9,10 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 from scipy.stats import t as student
+from support.inside import infer
 
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV, load
 from sparsecv.errors import UnprovedWarning
-from sparsecv.selection.inference import infer
 
 
 def drawn(n: int = 80, p: int = 8, seed: int = 0) -> tuple[Any, Any]:

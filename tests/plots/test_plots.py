@@ -11,22 +11,24 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.inside import (
+    CVResult,
+    RowFolds,
+    RowTable,
+    Settings,
+    cross_validate,
+    least_is_proved,
+    main,
+    make_folds,
+    resolve,
+)
 from support.problems import regression, three_matter
 from support.tables import write_csv
 
 from sparsecv import SparseRidge, SparseRidgeCV
-from sparsecv.cli.main import main
-from sparsecv.cv.engine import cross_validate
-from sparsecv.cv.results import CVResult
-from sparsecv.cv.settings import Settings
-from sparsecv.design.fold_data import RowFolds
-from sparsecv.design.folds import make_folds
-from sparsecv.design.row_table import RowTable
 from sparsecv.errors import InputError
 from sparsecv.plots import curves as plots
 from sparsecv.plots import size_path
-from sparsecv.selection.claims import least_is_proved
-from sparsecv.tables.datasets import resolve
 
 pytest.importorskip("matplotlib")
 from matplotlib.figure import Figure

@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from support.inside import main
 from support.tables import five_columns, write_csv
 
 import sparsecv
 from sparsecv import SparseRidge, SparseRidgeCV
-from sparsecv.cli.main import main
 from sparsecv.selection import result as fit_result
 
 VOID = {"meta", "br", "img", "link", "input", "hr"}

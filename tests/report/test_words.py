@@ -11,15 +11,14 @@ from typing import Literal, get_args, get_origin
 import numpy as np
 import pandas as pd
 import pytest
+from support.inside import RULES, main
 from support.problems import regression
 from support.tables import five_columns
 
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV
-from sparsecv.cli.main import main
 from sparsecv.cli.options import COMMANDS
 from sparsecv.report.details import sections
 from sparsecv.report.screen import MAX_LINES, printed
-from sparsecv.selection.rules import RULES
 
 Capture = pytest.CaptureFixture[str]
 BOUNDS = re.compile(r"\[\S+, \S+\]")

@@ -14,15 +14,14 @@ from support.claim_attacks import CLAIMS
 from support.claims import wrong_claims
 from support.commands import run_json
 from support.fresh import draws
+from support.inside import CHOOSERS, RULES, claim_of
 from support.studies import first_of, is_proved, made, study_of
 from support.tables import write_csv
 
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV
 from sparsecv.cv.results import bounds_text
 from sparsecv.errors import UnprovedWarning
-from sparsecv.selection.choice import CHOOSERS, chosen_again
-from sparsecv.selection.claims import claim_of
-from sparsecv.selection.rules import RULES
+from sparsecv.selection.choice import chosen_again
 
 RANGE = "global:0.1:10"
 

@@ -7,15 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 from support.constrained import Rules, best_of_every_size, random_rules, resolved
+from support.inside import RULES, FixedSupports, RowFolds, RowTable, UnitConstraints, make_folds
 from support.studies import averaged_model
 
 from sparsecv import SparseRidgeCV
-from sparsecv.cv.gamma_step import FixedSupports
-from sparsecv.design.fold_data import RowFolds
-from sparsecv.design.folds import make_folds
-from sparsecv.design.row_table import RowTable
-from sparsecv.selection.rules import RULES
-from sparsecv.solvers.core.constraints import UnitConstraints
 from sparsecv.stability import SparseRidgeLearner
 
 pytestmark = pytest.mark.filterwarnings("ignore")

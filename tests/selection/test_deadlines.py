@@ -8,14 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.inside import CLOCK, Limits, estimate, inner_folds, projection
 from support.studies import made
 
 from sparsecv import SparseRidgeCV
-from sparsecv.clock import CLOCK
-from sparsecv.cv import estimate
 from sparsecv.cv.progress import Late
-from sparsecv.selection import averaging, inner_folds, projection
-from sparsecv.solvers.core.limits import Limits
+from sparsecv.selection import averaging
 
 pytestmark = pytest.mark.filterwarnings("ignore::sparsecv.errors.UnprovedWarning")
 # The units of work of a fit: module and function.

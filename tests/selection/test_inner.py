@@ -13,31 +13,35 @@ from sklearn.model_selection import (
     ShuffleSplit,
     TimeSeriesSplit,
 )
+from support.inside import (
+    FoldAverages,
+    FoldMoments,
+    Folds,
+    Limits,
+    MomentFolds,
+    Moments,
+    Protocol,
+    RowFolds,
+    RowTable,
+    RunPlan,
+    Settings,
+    SizeRound,
+    Summary,
+    average_of,
+    averaged_coefficients,
+    cross_validate,
+    inner_weights,
+    make_design,
+    make_folds,
+    project_fold,
+)
 from support.studies import Array, first_of, made, study_of
 
 from sparsecv import SparseRidgeCV
-from sparsecv.cv.engine import cross_validate
-from sparsecv.cv.plan import RunPlan
-from sparsecv.cv.settings import Settings
-from sparsecv.design.design import Protocol, Summary, make_design
-from sparsecv.design.fold_data import RowFolds
-from sparsecv.design.folds import Folds, make_folds
-from sparsecv.design.moment_folds import MomentFolds
-from sparsecv.design.moments import FoldMoments, Moments
-from sparsecv.design.row_table import RowTable
 from sparsecv.errors import InputError
-from sparsecv.selection.averaging import (
-    average_of,
-    averaged_coefficients,
-    averages_in_folds,
-    error_of_averages,
-)
-from sparsecv.selection.inner_folds import inner_weights
-from sparsecv.selection.projection import FoldAverages, project_fold
+from sparsecv.selection.averaging import averages_in_folds, error_of_averages
 from sparsecv.selection.rules import check_rule
-from sparsecv.selection.weights import SizeRound
 from sparsecv.solvers import SparseRidgeProblem
-from sparsecv.solvers.core.limits import Limits
 
 
 def run(what: str, unit: Any, shared: Any, tasks: Any) -> list[Any]:

@@ -7,13 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.special import logsumexp
+from support.inside import Limits, Truncated, infer
 
 from sparsecv import SparseRidge
-from sparsecv.selection.inference import infer
 from sparsecv.selection.interval_ends import ends_of_own_sets
-from sparsecv.selection.truncated import Truncated
-from sparsecv.solvers.core.limits import Limits
-from sparsecv.solvers.core.result import Status
+from sparsecv.solvers import Status
 
 LEVEL = 0.95
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(60)

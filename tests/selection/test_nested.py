@@ -10,12 +10,11 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold, TimeSeriesSplit
 from support.commands import run_json
+from support.inside import MomentFolds, make_folds
 from support.studies import Array, made, study_of
 from support.tables import write_csv
 
 from sparsecv import Constraints, SparseRidgeCV
-from sparsecv.design.folds import make_folds
-from sparsecv.design.moment_folds import MomentFolds
 from sparsecv.errors import InputError, UnprovedWarning
 from sparsecv.selection import nested
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.inside import RULES
 
 from sparsecv import SparseRidge, SparseRidgeCV
-from sparsecv.selection.rules import RULES
 
 Array = np.ndarray
 

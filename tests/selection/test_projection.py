@@ -14,18 +14,14 @@ from numpy.typing import NDArray
 from sklearn.model_selection import KFold
 from support.brute_force import Data, enumerate_all, rounding
 from support.fresh import examples
+from support.inside import PARTITIONS, RowFolds, RowTable, make_folds, projection
 from support.problems import ugly
 from support.studies import averaged_model
 
 from sparsecv import SparseRidge, SparseRidgeCV
-from sparsecv.design.fold_data import RowFolds
-from sparsecv.design.folds import make_folds
-from sparsecv.design.row_table import RowTable
 from sparsecv.errors import InputError, UnprovedWarning
 from sparsecv.report.peers import linear_peers
-from sparsecv.selection import projection
 from sparsecv.selection.projection import choose_size
-from sparsecv.selection.study import PARTITIONS
 from sparsecv.solvers import SparseRidgeProblem, support_path
 
 Array = NDArray[np.float64]

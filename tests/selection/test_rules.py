@@ -9,16 +9,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from sklearn.model_selection import KFold
+from support.inside import all_partitions, average_of, make_folds, model_weights
 from support.studies import Array, choices_of, first_of, is_proved, made, study_of
 
 from sparsecv import SparseRidge, SparseRidgeCV
-from sparsecv.design.folds import make_folds
 from sparsecv.errors import InputError, UnprovedWarning
 from sparsecv.selection import pair_criteria, rules
-from sparsecv.selection.averaging import average_of
 from sparsecv.selection.pair_criteria import stable_errors
-from sparsecv.selection.surfaces import all_partitions
-from sparsecv.selection.weights import model_weights
 from sparsecv.stability import partial_errors, select
 
 

@@ -11,22 +11,30 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.model_selection import KFold
+from support.inside import (
+    CHOOSERS,
+    PARTITIONS,
+    RULES,
+    Limits,
+    StopFlag,
+    Study,
+    Surface,
+    all_partitions,
+    alternate,
+    average_of,
+    choice_of_size,
+    chosen_from,
+    inner_folds,
+    make_folds,
+    model_weights,
+    projection,
+)
 from support.studies import choices_of, first_of, is_proved, made, study_of, surfaces_of
 
 from sparsecv import SparseRidge, SparseRidgeCV, risk
-from sparsecv.cv.alternating import alternate
-from sparsecv.cv.engine import Surface
-from sparsecv.design.folds import make_folds
-from sparsecv.selection import inner_folds, projection
-from sparsecv.selection.averaging import average_of
-from sparsecv.selection.choice import CHOOSERS, chosen_from, projection_of
-from sparsecv.selection.rules import RULES
-from sparsecv.selection.sizes import choice_of_size
-from sparsecv.selection.study import PARTITIONS, Study
-from sparsecv.selection.surfaces import all_partitions, with_everything
-from sparsecv.selection.weights import model_weights
+from sparsecv.selection.choice import projection_of
+from sparsecv.selection.surfaces import with_everything
 from sparsecv.solvers import answers
-from sparsecv.solvers.core.limits import Limits, StopFlag
 
 
 @pytest.mark.parametrize("intercept", [True, False])

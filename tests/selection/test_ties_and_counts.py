@@ -8,13 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.fresh import draws
+from support.inside import Comparison, Rows
 from support.tie_attacks import TIES, drawn_table, whole_rank
 
 from sparsecv import SparseRidge
 from sparsecv.selection.row_influence import fixed_size, lead_of
 from sparsecv.solvers import SparseRidgeProblem
-from sparsecv.solvers.core.rows import Rows
-from sparsecv.solvers.leaps.gathering import Comparison
 from sparsecv.solvers.supports.coefficients import Coefficients, n_coefficients
 
 COUNTS = {"counts": 90, "ties": 90}

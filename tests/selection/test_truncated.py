@@ -5,8 +5,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 from scipy.stats import t as student
-
-from sparsecv.selection.truncated import Truncated
+from support.inside import Truncated
 
 WHOLE = np.array([[-np.inf, np.inf]])
 

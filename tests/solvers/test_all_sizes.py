@@ -10,6 +10,7 @@ from hypothesis import example, given, settings
 from support.answers import ended, lower_bounds, objectives, proofs, supports
 from support.brute_force import Data, Support
 from support.fresh import examples
+from support.inside import Limits
 from support.problems import plain, problem_of, ugly
 from support.trees import every_stop, exact_of, key
 
@@ -20,7 +21,6 @@ from sparsecv.solvers import (
     solve,
     support_path,
 )
-from sparsecv.solvers.core.limits import Limits
 
 
 def test_an_optimal_warm_start_is_kept_at_once() -> None:

@@ -11,6 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.brute_force import optimum
 from support.fresh import examples
+from support.inside import GramForm, Limits, Relaxer, Search, Tree, driver, make_synthetic, single
+from support.inside import root as root_module
+from support.inside import search as search_module
 from support.problems import ugly_problem
 
 from sparsecv.solvers import (
@@ -21,15 +24,7 @@ from sparsecv.solvers import (
     perspective_relaxation,
     solve,
 )
-from sparsecv.solvers.branching import driver, single
-from sparsecv.solvers.branching import search as search_module
-from sparsecv.solvers.branching.search import Search, Tree
-from sparsecv.solvers.core.limits import Limits
-from sparsecv.solvers.relaxation import root as root_module
-from sparsecv.solvers.relaxation.gram import GramForm
-from sparsecv.solvers.relaxation.relaxer import Relaxer
 from sparsecv.solvers.relaxation.root import reduced_root, relaxed_node
-from sparsecv.tables.synthetic import make_synthetic
 
 
 def between(problem: SparseRidgeProblem, **options: Any) -> tuple[Answer, float]:

@@ -5,9 +5,9 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from numba import config
+from support.inside import Kernel, kernel
 
 from sparsecv.solvers.kernels.by_reference import by_reference
-from sparsecv.solvers.kernels.compiled import Kernel, kernel
 
 pytestmark = pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled")
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from support.attacks import SOLVERS
 from support.fresh import draws
+from support.inside import GramForm
 from support.no_ridge_attacks import NO_RIDGE
 from support.problems import ugly_data
 
 from sparsecv.solvers import SparseRidgeProblem
-from sparsecv.solvers.relaxation.gram import GramForm
 
 COUNTS = {
     "offset columns": 40,

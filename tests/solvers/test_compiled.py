@@ -15,14 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 from numba import config
+from support.inside import Kernel, compiled, kernel
 
-from sparsecv.solvers.kernels import compiled
-from sparsecv.solvers.kernels.compiled import (
-    Kernel,
-    KernelCache,
-    kernel,
-    private_folder,
-)
+from sparsecv.solvers.kernels.compiled import KernelCache, private_folder
 
 WARMED = "SPARSECV_WARMED_COPY"  # a copy of the package made by conftest.py after a warm-up
 DROPPED = ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")

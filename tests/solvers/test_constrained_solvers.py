@@ -10,6 +10,7 @@ from scipy.optimize import nnls
 from support.brute_force import Data, exact_given, exact_moments, exact_objective
 from support.constrained import TOGETHER, random_rules
 from support.families import constrained_case
+from support.inside import GramForm, Limits, Relaxer, UnitConstraints, single
 
 from sparsecv import Constraints
 from sparsecv.errors import InputError
@@ -22,12 +23,7 @@ from sparsecv.solvers import (
     solve_sizes,
     support_path,
 )
-from sparsecv.solvers.branching import single
-from sparsecv.solvers.core.constraints import UnitConstraints
-from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.kernels.linalg import column_worth
-from sparsecv.solvers.relaxation.gram import GramForm
-from sparsecv.solvers.relaxation.relaxer import Relaxer
 from sparsecv.solvers.relaxation.root import Root
 
 Array = np.ndarray

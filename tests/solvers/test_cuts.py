@@ -9,13 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from support.inside import CutForm, GramForm, Limits, extraction, largest_diagonal
 from support.problems import plain, problem_of, ugly_problem
 
 from sparsecv.solvers import SparseRidgeProblem
-from sparsecv.solvers.backends.cuts import CutForm, FrontierCuts
-from sparsecv.solvers.core.limits import Limits
-from sparsecv.solvers.relaxation.extraction import extraction, largest_diagonal
-from sparsecv.solvers.relaxation.gram import GramForm
+from sparsecv.solvers.backends.cuts import FrontierCuts
 
 
 def form_of(problem: SparseRidgeProblem, extract: bool = True) -> CutForm:

@@ -13,10 +13,9 @@ from typing import Any
 
 import pytest
 from joblib import parallel_config
+from support.inside import CLOCK, Limits, StopFlag
 
-from sparsecv.clock import CLOCK
 from sparsecv.solvers import Status
-from sparsecv.solvers.core.limits import Limits, StopFlag
 from sparsecv.solvers.executor import run_units
 
 pytest.importorskip("distributed")

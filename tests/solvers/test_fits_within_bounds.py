@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from scipy.optimize import lsq_linear
+from support.inside import fit_supports
 
 from sparsecv import Constraints
 from sparsecv.solvers import SparseRidgeProblem
-from sparsecv.solvers.ridge_fits import fit_supports
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e6])

@@ -14,12 +14,11 @@ from support.brute_force import (
     rounding,
 )
 from support.fresh import plain_run
+from support.inside import Limits, envelope
 from support.problems import ugly_problem
 
 from sparsecv.errors import InputError
 from sparsecv.solvers import SparseRidgeProblem, Status, supports_along_gamma
-from sparsecv.solvers.core.limits import Limits
-from sparsecv.solvers.kernels import envelope
 from sparsecv.solvers.leaps.gamma_range import GammaRange, SupportInterval
 
 LOW, HIGH = 1e-4, 1e4

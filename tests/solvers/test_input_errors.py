@@ -6,18 +6,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.inside import estimate, fit_supports, main
 from support.problems import plain
 
 from sparsecv import SparseRidge, SparseRidgeCV
-from sparsecv.cli.main import main
-from sparsecv.cv import estimate
 from sparsecv.errors import InputError
 from sparsecv.solvers import (
     SparseRidgeProblem,
     solve,
     support_path,
 )
-from sparsecv.solvers.ridge_fits import fit_supports
 
 
 def test_gamma_that_rounds_to_zero_counts_as_zero() -> None:

@@ -12,12 +12,27 @@ import pytest
 from numba import config
 from numpy.typing import NDArray
 from support.answers import lower_bounds, objectives
+from support.inside import (
+    Comparison,
+    LeftOut,
+    driver,
+    enumerated,
+    envelope,
+    near_best_subsets,
+    new_gathering,
+    root,
+    search_alone,
+    selection_events,
+    single,
+    solve_jointly,
+)
 from support.problems import grown, regression
 
 from sparsecv import Constraints
 from sparsecv.solvers import (
     Answer,
     SparseRidgeProblem,
+    Status,
     best_subsets,
     branch_and_bound,
     heuristic_support,
@@ -25,17 +40,9 @@ from sparsecv.solvers import (
     support_path,
     supports_along_gamma,
 )
-from sparsecv.solvers.branching import driver, single
-from sparsecv.solvers.branching.enumeration import enumerated
-from sparsecv.solvers.branching.family import search_alone, solve_jointly
-from sparsecv.solvers.branching.row_deletion import LeftOut
-from sparsecv.solvers.core.result import Status
-from sparsecv.solvers.kernels import envelope
-from sparsecv.solvers.leaps.gathering import Comparison, near_best_subsets
-from sparsecv.solvers.leaps.leaps_node import new_gathering
 from sparsecv.solvers.leaps.lines import may_win
-from sparsecv.solvers.leaps.selection_event import negative, selection_events
-from sparsecv.solvers.relaxation import perspective, relaxer, root
+from sparsecv.solvers.leaps.selection_event import negative
+from sparsecv.solvers.relaxation import perspective, relaxer
 from sparsecv.solvers.relaxation.relaxer import relaxation_work
 
 # Kernels calculate with infinities, which warns in plain Python alone.

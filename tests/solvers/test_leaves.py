@@ -6,13 +6,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.fresh import examples
+from support.inside import FREE, IN, OUT, CutForm, GramForm, Leaves, expand
 from support.problems import ugly_problem
 
-from sparsecv.solvers.backends.cuts import CutForm
-from sparsecv.solvers.core.leaves import FREE, IN, OUT, Leaves
-from sparsecv.solvers.leaps.open_nodes import expand, families
+from sparsecv.solvers.leaps.open_nodes import families
 from sparsecv.solvers.relaxation.ellipsoid import ShiftedForm
-from sparsecv.solvers.relaxation.gram import GramForm
 
 
 def below(state: np.ndarray, size: int) -> list[tuple[int, ...]]:

@@ -12,16 +12,24 @@ from hypothesis import strategies as st
 from support.brute_force import models, optimum
 from support.constrained import random_rules
 from support.fresh import examples
+from support.inside import (
+    IN,
+    OUT,
+    GramForm,
+    Leaves,
+    LeftOut,
+    Limits,
+    Search,
+    Tree,
+    search_alone,
+    solve_jointly,
+)
 from support.problems import ugly_problem
 
 from sparsecv.solvers import SparseRidgeProblem, Status, heuristic_support, perspective_relaxation
-from sparsecv.solvers.branching.family import MAX_NODES, search_alone, solve_jointly
-from sparsecv.solvers.branching.row_deletion import LeftOut, bound_nodes
-from sparsecv.solvers.branching.search import Search, Tree
+from sparsecv.solvers.branching.family import MAX_NODES
+from sparsecv.solvers.branching.row_deletion import bound_nodes
 from sparsecv.solvers.certificate import Form, leaves_of
-from sparsecv.solvers.core.leaves import IN, OUT, Leaves
-from sparsecv.solvers.core.limits import Limits
-from sparsecv.solvers.relaxation.gram import GramForm
 
 
 def folds_of(

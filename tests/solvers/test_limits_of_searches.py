@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 from support.answers import ended
+from support.inside import MAX_COLUMNS, Limits, StopFlag, Work, checked_backend, enumerated
 from support.problems import plain, problem_of, pure_noise
 
 from sparsecv.solvers import (
+    Answer,
     SparseRidgeProblem,
     Status,
     available_backends,
@@ -25,12 +27,7 @@ from sparsecv.solvers import (
     supports_along_gamma,
 )
 from sparsecv.solvers import api as backends
-from sparsecv.solvers.api import checked_backend
-from sparsecv.solvers.branching.enumeration import enumerated
 from sparsecv.solvers.branching.size_sweep import SizeSearch
-from sparsecv.solvers.core.limits import Limits, StopFlag
-from sparsecv.solvers.core.result import Answer, Work
-from sparsecv.solvers.core.rows import MAX_COLUMNS
 
 FEW, MANY = pure_noise(0, 60, 45, 1e-2), pure_noise(0, 90, 60, 1e-3)  # hopeless to finish
 

@@ -8,13 +8,10 @@ import numpy as np
 import pytest
 from support.answers import objectives, proofs
 from support.brute_force import Data, Size, enumerate_all
+from support.inside import Limits, Rows, UnitConstraints, n_best_subsets
 
 from sparsecv import Constraints
 from sparsecv.solvers import Answer, SparseRidgeProblem
-from sparsecv.solvers.core.constraints import UnitConstraints
-from sparsecv.solvers.core.limits import Limits
-from sparsecv.solvers.core.rows import Rows
-from sparsecv.solvers.leaps.all_sizes import n_best_subsets
 from sparsecv.solvers.leaps.leaps_node import pruned_up_to
 
 

@@ -6,11 +6,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from support.brute_force import exact_moments, exact_objective
+from support.inside import Comparison, Limits, near_best_subsets
 
-from sparsecv.solvers import SparseRidgeProblem
-from sparsecv.solvers.core.limits import Limits
-from sparsecv.solvers.core.result import Status
-from sparsecv.solvers.leaps.gathering import Comparison, near_best_subsets
+from sparsecv.solvers import SparseRidgeProblem, Status
 
 
 def values_of_all(problem, weight):

@@ -10,10 +10,12 @@ import pytest
 from support.brute_force import exact_given, exact_moments, exact_objective
 from support.constrained import Rules, exact_bounded
 from support.fresh import draws
+from support.inside import plan
 
 from sparsecv import Constraints
 from sparsecv.solvers import (
     SparseRidgeProblem,
+    Status,
     available_backends,
     best_subsets,
     best_subsets_rows_deleted,
@@ -21,8 +23,6 @@ from sparsecv.solvers import (
     solve,
     support_path,
 )
-from sparsecv.solvers.core import plan
-from sparsecv.solvers.core.result import Status
 from sparsecv.solvers.core.rows import independence
 from sparsecv.solvers.kernels.linalg import trailing_inverse
 

@@ -16,15 +16,13 @@ from support.brute_force import (
     ridge,
 )
 from support.fresh import examples
+from support.inside import FREE, IN, MAX_COLUMNS, OUT, Leaves, Limits, expand
 from support.problems import gram_of, plain, problem_of, ugly
 from support.trees import every_stop, exact_of, key, known_best, tied
 
 from sparsecv.solvers import Answer, SparseRidgeProblem, Status, best_subsets
-from sparsecv.solvers.core.leaves import FREE, IN, OUT, Leaves
-from sparsecv.solvers.core.limits import Limits
-from sparsecv.solvers.core.rows import MAX_COLUMNS
 from sparsecv.solvers.leaps import all_sizes
-from sparsecv.solvers.leaps.open_nodes import expand, prediction_ranges
+from sparsecv.solvers.leaps.open_nodes import prediction_ranges
 
 
 def leaf(p: int, fixed: list[int], free: list[int]) -> list[int]:

@@ -20,15 +20,24 @@ import pytest
 from support.brute_force import Array, exact_moments, exact_objective, optimum
 from support.commands import complaint
 from support.fresh import draws
+from support.inside import (
+    CutForm,
+    GramForm,
+    Protocol,
+    RowFolds,
+    RowTable,
+    Settings,
+    StopFlag,
+    Summary,
+    checked_backend,
+    cross_validate,
+    make_design,
+    make_folds,
+    make_synthetic,
+)
 from support.problems import hard, plain, problem_of, pure_noise, ugly_problem
 from support.tables import write_csv
 
-from sparsecv.cv.engine import cross_validate
-from sparsecv.cv.settings import Settings
-from sparsecv.design.design import Protocol, Summary, make_design
-from sparsecv.design.fold_data import RowFolds
-from sparsecv.design.folds import make_folds
-from sparsecv.design.row_table import RowTable
 from sparsecv.solvers import (
     Answer,
     SolverUnavailable,
@@ -39,16 +48,11 @@ from sparsecv.solvers import (
 )
 from sparsecv.solvers import api as backends
 from sparsecv.solvers import backends as outside_backends
-from sparsecv.solvers.api import checked_backend
 from sparsecv.solvers.backends import conic
 from sparsecv.solvers.backends import optional_dependencies as extras
-from sparsecv.solvers.backends.cuts import CutForm
 from sparsecv.solvers.backends.gurobi import solve_gurobi
 from sparsecv.solvers.backends.oracle import Claim, Oracle, Solver, outer_approximation, prove
-from sparsecv.solvers.core.limits import StopFlag
-from sparsecv.solvers.relaxation.gram import GramForm
 from sparsecv.solvers.relaxation.root import Incumbent
-from sparsecv.tables.synthetic import make_synthetic
 
 MASTERS = [name for name in ("highs", "gurobi") if name in available_backends()]
 OUTSIDE = [name for name in available_backends() if name not in ("native", "fake")]

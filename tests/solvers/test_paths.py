@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from support.answers import lower_bounds, objectives, proofs, supports
+from support.inside import ALONE, LEAPS, Limits, Way, enumerated, known_path, size_sweep
 from support.problems import plain, regression
 
 from sparsecv.solvers import (
@@ -17,12 +18,8 @@ from sparsecv.solvers import (
     solve_sizes,
     support_path,
 )
-from sparsecv.solvers.branching import size_sweep
-from sparsecv.solvers.branching.enumeration import enumerated
-from sparsecv.solvers.core.limits import Limits
-from sparsecv.solvers.core.plan import ALONE, LEAPS, NODES_OF_FIRST_TURN, Way, few_supports
+from sparsecv.solvers.core.plan import NODES_OF_FIRST_TURN, few_supports
 from sparsecv.solvers.paths import path_of_one_tree
-from sparsecv.solvers.ridge_fits import known_path
 
 
 def test_ties_go_to_the_first_support() -> None:

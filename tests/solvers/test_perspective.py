@@ -10,13 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.brute_force import optimum
 from support.fresh import examples
+from support.inside import GramForm, LeftOut, Limits
 from support.problems import regression
 
-from sparsecv.solvers import SparseRidgeProblem
-from sparsecv.solvers.branching.row_deletion import LeftOut
-from sparsecv.solvers.core.limits import Limits
-from sparsecv.solvers.relaxation.gram import GramForm
-from sparsecv.solvers.relaxation.perspective import perspective_relaxation, relaxation_path, screen
+from sparsecv.solvers import SparseRidgeProblem, perspective_relaxation, relaxation_path, screen
 
 
 def random_problem(seed: int, most: int = 9) -> SparseRidgeProblem:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.inside import EVERY, Limits, Way
 
 from sparsecv import Constraints
 from sparsecv.solvers import SparseRidgeProblem
-from sparsecv.solvers.core.limits import Limits
-from sparsecv.solvers.core.plan import EVERY, TURNS, Way, ways, ways_of_one_size
+from sparsecv.solvers.core.plan import TURNS, ways, ways_of_one_size
 
 PAGE = Path(__file__).parents[2] / "docs" / "limits.md"
 SEVERAL = {"up to 16": 16, "17 to 35": 35, "36 to 45": 45, "46 to 168": 168, "more than 168": 200}

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from support.brute_force import optimum
 from support.fresh import draws
+from support.inside import GramForm, Leaves, Limits, Search, extraction, largest_diagonal, single
+from support.inside import search as search_module
 from support.problems import ugly_problem
 
 from sparsecv import Constraints
@@ -19,20 +21,14 @@ from sparsecv.solvers import (
     solve_sizes,
 )
 from sparsecv.solvers.branching import sdp_nodes as refitted
-from sparsecv.solvers.branching import search as search_module
-from sparsecv.solvers.branching import single
 from sparsecv.solvers.branching.sdp_nodes import RefittedTree
-from sparsecv.solvers.branching.search import Search
-from sparsecv.solvers.core.leaves import Leaves
-from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.relaxation.diagonal import (
     Fitted,
     fit_diagonal,
     interior,
     shared_diagonal,
 )
-from sparsecv.solvers.relaxation.extraction import allowed, extraction, largest_diagonal
-from sparsecv.solvers.relaxation.gram import GramForm
+from sparsecv.solvers.relaxation.extraction import allowed
 
 
 def best_below(problem: SparseRidgeProblem, state: np.ndarray, picks: int) -> float:

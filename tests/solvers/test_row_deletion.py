@@ -28,6 +28,7 @@ from support.deleted_rows import (
     without,
 )
 from support.fresh import examples
+from support.inside import MAX_COLUMNS, DeletedRowSubsets, Limits
 from support.problems import plain, problem_of, ugly
 from support.trees import every_stop, key, known_best
 
@@ -38,9 +39,7 @@ from sparsecv.solvers import (
     best_subsets,
     best_subsets_rows_deleted,
 )
-from sparsecv.solvers.core.limits import Limits
-from sparsecv.solvers.core.rows import MAX_COLUMNS
-from sparsecv.solvers.leaps.deleted_rows import DeletedRowSubsets, deleted_fits
+from sparsecv.solvers.leaps.deleted_rows import deleted_fits
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from support.fresh import draws
+from support.inside import Comparison, Limits, near_best_subsets, new_gathering, selection_events
 
 from sparsecv import Constraints
-from sparsecv.solvers import SparseRidgeProblem
-from sparsecv.solvers.core.limits import Limits
-from sparsecv.solvers.core.result import Status
-from sparsecv.solvers.leaps.gathering import Comparison, near_best_subsets
-from sparsecv.solvers.leaps.leaps_node import new_gathering
-from sparsecv.solvers.leaps.selection_event import _Search, selection_events
+from sparsecv.solvers import SparseRidgeProblem, Status
+from sparsecv.solvers.leaps.selection_event import _Search
 
 
 def residual(table, columns, vector):

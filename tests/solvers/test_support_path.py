@@ -13,15 +13,14 @@ from hypothesis import strategies as st
 from support.answers import objectives, supports
 from support.brute_force import optimum
 from support.fresh import examples
+from support.inside import Limits, SupportGrower, path
 from support.problems import alike, grown, plain, regression, ugly_problem
 
 from sparsecv import Constraints
 from sparsecv.solvers import SparseRidgeProblem, best_subsets, heuristic_support, support_path
-from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.kernels import linalg
 from sparsecv.solvers.kernels.compiled import InnerKernel
-from sparsecv.solvers.supports import members, path, sizes, swaps
-from sparsecv.solvers.supports.path import SupportGrower
+from sparsecv.solvers.supports import members, sizes, swaps
 from sparsecv.solvers.supports.rounding import forward_order
 
 

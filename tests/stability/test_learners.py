@@ -17,18 +17,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from support.fresh import examples
+from support.inside import EstimatorLearner, checked_loss, make_folds, make_synthetic
 from support.learners import Array, label_of, made
 from support.problems import regression
 
 from sparsecv import Constraints, SparseRidge, StabilityCV
-from sparsecv.design.folds import make_folds
 from sparsecv.errors import InputError, UnprovedWarning
 from sparsecv.estimators.stability_cv import REFIT_SECONDS
 from sparsecv.solvers import api as backends
 from sparsecv.stability import SparseRidgeLearner, largest_tau, partial_errors
-from sparsecv.stability.learners import EstimatorLearner
-from sparsecv.stability.losses import checked_loss
-from sparsecv.tables.synthetic import make_synthetic
 
 
 @parametrize_with_checks(

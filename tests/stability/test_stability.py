@@ -12,13 +12,12 @@ from sklearn.base import clone
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import ParameterGrid
 from sklearn.tree import DecisionTreeRegressor
+from support.inside import EstimatorLearner, checked_loss
 from support.learners import LAMBDAS, LEARNERS, Array, label_of, made
 
 from sparsecv import SparseRidge, StabilityCV
 from sparsecv.errors import InputError
 from sparsecv.stability import criterion, partial_errors, select
-from sparsecv.stability.learners import EstimatorLearner
-from sparsecv.stability.losses import checked_loss
 
 
 def squared(y: Array, predicted: Array) -> Array:

@@ -21,21 +21,18 @@ from numpy.typing import NDArray
 from sparsecv import Constraints
 from sparsecv.solvers import (
     SparseRidgeProblem,
+    Status,
     best_subsets,
     best_subsets_rows_deleted,
     ellipsoid,
     perspective_relaxation,
+    screen,
     solve,
     support_path,
 )
-from sparsecv.solvers.core.limits import Limits
-from sparsecv.solvers.core.result import Status
-from sparsecv.solvers.kernels.compiled import kernel
 from sparsecv.solvers.kernels.completion import PartialSupport, complete, completion_work
 from sparsecv.solvers.leaps import gamma_trees
-from sparsecv.solvers.relaxation.ellipsoid import Spectrum, centre_bound
-from sparsecv.solvers.relaxation.gram import GramForm
-from sparsecv.solvers.relaxation.perspective import screen
+from sparsecv.solvers.relaxation.ellipsoid import centre_bound
 
 from .brute_force import (
     exact_moments,
@@ -44,6 +41,7 @@ from .brute_force import (
 )
 from .doors import above, contradicted
 from .families import FAMILIES
+from .inside import GramForm, Limits, Spectrum, kernel
 from .problems import ugly_data
 
 Array = NDArray[np.float64]

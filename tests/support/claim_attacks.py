@@ -14,10 +14,10 @@ import numpy as np
 
 from sparsecv import SparseRidgeCV
 from sparsecv.errors import ConstantColumnWarning, UnprovedWarning
-from sparsecv.selection.rules import RULES
 
 from .attacks import Attack
 from .claims import wrong_claims
+from .inside import RULES
 
 
 def claims(rng: np.random.Generator, number: int) -> Iterator[str]:

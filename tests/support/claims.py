@@ -13,14 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv.cv.alternating import grown_grid
-from sparsecv.selection.choice import Choice
-from sparsecv.selection.claims import Claim, claim_of
+from sparsecv.selection.claims import Claim
 from sparsecv.selection.result import Result
-from sparsecv.selection.sizes import choice_of_size
 
 from .brute_force import Data, enumerate_size, ridge
 from .folds import TIE, in_fold, standardised
+from .inside import Choice, choice_of_size, claim_of, grown_grid
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sparsecv.cv.results import CVResult
+from .inside import CVResult
 
 
 @contextmanager

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sparsecv.cli.main import main
-
+from .inside import main
 from .problems import many_alike
 from .tables import write_csv
 

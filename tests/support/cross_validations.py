@@ -10,16 +10,19 @@ from hypothesis import assume
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from sparsecv.cv.engine import cross_validate
-from sparsecv.cv.results import CVResult
-from sparsecv.cv.settings import Settings
-from sparsecv.design.design import Protocol, Summary, make_design
-from sparsecv.design.fold_data import RowFolds
-from sparsecv.design.folds import make_folds
-from sparsecv.design.row_table import RowTable
-
 from .brute_force import ridge
 from .folds import Bracket, brute_force, in_fold, standardised
+from .inside import (
+    CVResult,
+    Protocol,
+    RowFolds,
+    RowTable,
+    Settings,
+    Summary,
+    cross_validate,
+    make_design,
+    make_folds,
+)
 
 Array = NDArray[np.float64]
 KINDS = ["normal", "collinear", "binary", "levels", "integers"]

@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from sparsecv.solvers import Status, best_subsets_rows_deleted
-from sparsecv.solvers.core.result import Work
-from sparsecv.solvers.leaps.deleted_rows import DeletedRowSubsets
 
 from .brute_force import EPS, Data, Support, exact_objectives, exact_sizes, ridge
+from .inside import DeletedRowSubsets, Work
 from .problems import problem_of
 from .trees import key
 

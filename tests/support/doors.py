@@ -31,16 +31,22 @@ from sparsecv.solvers import (
     support_path,
     supports_along_gamma,
 )
-from sparsecv.solvers.branching import size_sweep
-from sparsecv.solvers.branching.enumeration import enumerated
-from sparsecv.solvers.core.limits import Limits
-from sparsecv.solvers.core.plan import ALONE, EVERY, LEAPS, Way
-from sparsecv.solvers.leaps.all_sizes import n_best_subsets
-from sparsecv.solvers.leaps.gathering import Comparison, near_best_subsets
 
 from .brute_force import Support, exact_objectives, exact_sizes, fit_rounding, rounding, value
 from .deleted_rows import rounding as rounding_of_a_row
 from .families import Case
+from .inside import (
+    ALONE,
+    EVERY,
+    LEAPS,
+    Comparison,
+    Limits,
+    Way,
+    enumerated,
+    n_best_subsets,
+    near_best_subsets,
+    size_sweep,
+)
 from .trees import key
 
 

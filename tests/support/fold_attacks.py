@@ -14,17 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import ShuffleSplit, TimeSeriesSplit
 
-from sparsecv.cv.engine import cross_validate
-from sparsecv.cv.settings import Settings
-from sparsecv.design.fold_data import RowFolds
-from sparsecv.design.folds import make_folds
-from sparsecv.design.row_table import RowTable
-from sparsecv.selection.claims import least_is_proved
 from sparsecv.solvers import best_subsets
-from sparsecv.solvers.core.constraints import UnitConstraints
 
 from .attacks import Attack
 from .folds import about_mean, brute_force, inside, least_norm_range
+from .inside import (
+    RowFolds,
+    RowTable,
+    Settings,
+    UnitConstraints,
+    cross_validate,
+    least_is_proved,
+    make_folds,
+)
 from .problems import few_digits, ugly_problem
 
 Pairs = list[tuple[NDArray[np.intp], NDArray[np.intp]]]

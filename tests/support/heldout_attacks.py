@@ -17,17 +17,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sparsecv.cv.engine import cross_validate
-from sparsecv.cv.results import CVResult
-from sparsecv.cv.settings import Settings
-from sparsecv.design.fold_data import RowFolds
-from sparsecv.design.folds import make_folds
-from sparsecv.design.row_table import RowTable
-from sparsecv.selection.claims import least_is_proved
 from sparsecv.solvers.core.error_margin import EXACT_SHARE
 
 from .attacks import Attack
 from .brute_force import eliminated, inner_product, solved
+from .inside import (
+    CVResult,
+    RowFolds,
+    RowTable,
+    Settings,
+    cross_validate,
+    least_is_proved,
+    make_folds,
+)
 
 Array = NDArray[np.float64]
 Matrix = list[list[Fraction]]

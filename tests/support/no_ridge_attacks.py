@@ -12,11 +12,6 @@ from fractions import Fraction
 import numpy as np
 
 from sparsecv import SparseRidge, SparseRidgeCV
-from sparsecv.cv.engine import cross_validate
-from sparsecv.cv.settings import Settings
-from sparsecv.design.fold_data import RowFolds
-from sparsecv.design.folds import make_folds
-from sparsecv.design.row_table import RowTable
 
 from .attacks import Attack
 from .constrained import (
@@ -26,6 +21,7 @@ from .constrained import (
     resolved,
 )
 from .folds import about_mean
+from .inside import RowFolds, RowTable, Settings, cross_validate, make_folds
 
 
 def dependent_cells(rng: np.random.Generator, number: int) -> Iterator[str]:

@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from sparsecv.solvers import Answer, SparseRidgeProblem, solve
-from sparsecv.solvers.core.limits import Limits
-from sparsecv.solvers.supports.path import SupportGrower
 
 from .brute_force import Data
+from .inside import Limits, SupportGrower
 
 Array = NDArray[np.float64]
 Support = NDArray[np.intp]

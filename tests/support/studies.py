@@ -9,18 +9,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv import SparseRidgeCV
-from sparsecv.cv.results import CVResult
-from sparsecv.cv.settings import Settings
-from sparsecv.design.design import Protocol, Summary, make_design
-from sparsecv.design.fold_data import RowFolds
-from sparsecv.design.folds import Folds, make_folds
-from sparsecv.design.row_table import RowTable
-from sparsecv.selection.averaging import Average, averaged_coefficients
-from sparsecv.selection.choice import Choice, chosen_from, other_choices
-from sparsecv.selection.claims import claim_of
-from sparsecv.selection.study import Request, Study
+from sparsecv.selection.averaging import Average
+from sparsecv.selection.choice import other_choices
 from sparsecv.selection.surfaces import Evaluated, evaluate_partition, first_partition, with_rest
 
+from .inside import (
+    Choice,
+    CVResult,
+    Folds,
+    Protocol,
+    Request,
+    RowFolds,
+    RowTable,
+    Settings,
+    Study,
+    Summary,
+    averaged_coefficients,
+    chosen_from,
+    claim_of,
+    make_design,
+    make_folds,
+)
 from .problems import regression
 
 Array = NDArray[np.float64]

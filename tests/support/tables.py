@@ -9,8 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 from sparsecv.errors import InputError
-from sparsecv.tables.datasets import resolve
-from sparsecv.tables.table import Table
+
+from .inside import Table, resolve
 
 Array = NDArray[np.float64]
 NAMES = ["a", "b c", "d.e"]

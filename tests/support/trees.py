@@ -5,10 +5,10 @@ from fractions import Fraction
 from typing import Any
 
 from sparsecv.solvers import Answer, Status, best_subsets
-from sparsecv.solvers.core.limits import Limits
 
 from .answers import ended
 from .brute_force import Data, Support, exact_objectives, exact_sizes, fit_rounding
+from .inside import Limits
 from .problems import problem_of
 
 Exact = dict[int, dict[Support, Fraction]]

@@ -29,10 +29,10 @@ from sparsecv.solvers import (
     solve_sizes,
     supports_along_gamma,
 )
-from sparsecv.solvers.core.limits import Limits
 from sparsecv.verify import check
 
 from .attacks import Attack
+from .inside import Limits
 
 Array = NDArray[np.float64]
 

@@ -9,12 +9,10 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.inside import Reading, joined, resolve
 from support.tables import NAMES, check, csv_text, refused, table, write
 
 from sparsecv.errors import InputError
-from sparsecv.tables.columns import joined
-from sparsecv.tables.datasets import resolve
-from sparsecv.tables.marks import Reading
 from sparsecv.tables.text import detect_delimiter
 
 # Twice so many rows of two or three columns are read in many pieces.

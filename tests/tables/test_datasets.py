@@ -7,13 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes as sklearn_diabetes
+from support.inside import resolve
 
 from sparsecv.errors import InputError
 from sparsecv.tables import synthetic
-from sparsecv.tables.datasets import (
-    make_synthetic,
-    resolve,
-)
+from sparsecv.tables.datasets import make_synthetic
 
 
 @pytest.fixture

@@ -8,13 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from support.inside import Coding, Faults, Table, features, locate, resolve
 from support.tables import refused, write
-
-from sparsecv.tables.coding import Coding
-from sparsecv.tables.datasets import locate, resolve
-from sparsecv.tables.factors import features
-from sparsecv.tables.faults import Faults
-from sparsecv.tables.table import Table
 
 FRAME = pd.DataFrame(
     {

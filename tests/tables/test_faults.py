@@ -7,14 +7,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from support.inside import Coding, Faults, Table, features, locate, resolve
 from support.tables import NAMES, check, csv_text, refused, table, write
 
 from sparsecv.errors import InputError
-from sparsecv.tables.coding import Coding
-from sparsecv.tables.datasets import locate, resolve
-from sparsecv.tables.factors import features
-from sparsecv.tables.faults import Faults
-from sparsecv.tables.table import Table
 
 # So many rows of four columns are read in many pieces.
 ROWS_OF_PIECES = 500

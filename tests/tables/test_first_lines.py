@@ -10,13 +10,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.commands import Capture, complaint, run_json
+from support.inside import Reading, main, resolve
 from support.tables import refused, write
 
 from sparsecv import SparseRidge
-from sparsecv.cli.main import main
 from sparsecv.errors import InputError
-from sparsecv.tables.datasets import resolve
-from sparsecv.tables.marks import Reading
 
 N = 40
 RNG = np.random.default_rng(0)

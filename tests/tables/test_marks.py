@@ -12,13 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.commands import run_json
+from support.inside import Reading, main, resolve
 from support.tables import refused, write
 
 import sparsecv
-from sparsecv.cli.main import main
 from sparsecv.errors import InputError
-from sparsecv.tables.datasets import resolve
-from sparsecv.tables.marks import Marks, Reading
+from sparsecv.tables.marks import Marks
 
 # A file, what a user says of it, and its cells.
 READ: list[tuple[str, dict[str, Any], list[list[float]]]] = [

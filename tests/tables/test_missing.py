@@ -8,15 +8,10 @@ import pandas as pd
 import pytest
 from sklearn.impute import SimpleImputer
 from support.commands import run_json
+from support.inside import Protocol, RowFolds, RowTable, main, prepare, resolve
 from support.tables import refused, write
 
-from sparsecv.cli.main import main
-from sparsecv.design.design import Protocol
-from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.missing import fill_values
-from sparsecv.design.prepare import prepare
-from sparsecv.design.row_table import RowTable
-from sparsecv.tables.datasets import resolve
 
 
 def holed(n: int = 60, p: int = 4, seed: int = 0) -> pd.DataFrame:

@@ -10,10 +10,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from support.inside import resolve
 from support.tables import NAMES, check, refused, table, write
 
 from sparsecv.errors import InputError
-from sparsecv.tables.datasets import resolve
 
 
 def save_parquet(path: Path, **columns: Any) -> Path:

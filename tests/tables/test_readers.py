@@ -1,8 +1,7 @@
 """What all sources share, and arrays in memory."""
 
 import numpy as np
-
-from sparsecv.tables.columns import joined
+from support.inside import joined
 
 
 def test_blocks_side_by_side() -> None:

@@ -1,0 +1,85 @@
+"""What tests take from inside the package: every name that several of them need, once.
+
+Where a function or class moves, its line here is the only one of the tests that changes. What users
+import is imported in tests from where users import it.
+"""
+
+# ruff: noqa: F401
+
+from sparsecv.cli.main import main
+from sparsecv.clock import CLOCK
+from sparsecv.cv import alternating, estimate, shared_tree
+from sparsecv.cv.alternating import alternate, grown_grid
+from sparsecv.cv.checkpoint import Checkpoint, CheckpointFolder
+from sparsecv.cv.engine import Surface, cross_validate
+from sparsecv.cv.fold_proofs import Prover
+from sparsecv.cv.gamma_step import FixedSupports
+from sparsecv.cv.ledger import Ledger
+from sparsecv.cv.needs import Need
+from sparsecv.cv.plan import RunPlan
+from sparsecv.cv.prove_cells import CellProver
+from sparsecv.cv.prove_sizes import SizesProver
+from sparsecv.cv.results import CVResult
+from sparsecv.cv.settings import DEFAULT_GAMMAS, Settings
+from sparsecv.design.design import Protocol, Summary, make_design
+from sparsecv.design.fold_data import RowFolds
+from sparsecv.design.folds import Folds, make_folds
+from sparsecv.design.moment_folds import MomentFolds
+from sparsecv.design.moments import FoldMoments, Moments, RowMoments
+from sparsecv.design.prepare import prepare
+from sparsecv.design.row_table import RowTable
+from sparsecv.design.saved import SavedModel
+from sparsecv.selection import inner_folds, projection
+from sparsecv.selection.averaging import average_of, averaged_coefficients
+from sparsecv.selection.choice import CHOOSERS, Choice, chosen_from
+from sparsecv.selection.claims import claim_of, least_is_proved
+from sparsecv.selection.inference import infer
+from sparsecv.selection.inner_folds import inner_weights
+from sparsecv.selection.projection import FoldAverages, project_fold
+from sparsecv.selection.rules import RULES
+from sparsecv.selection.sizes import choice_of_size
+from sparsecv.selection.study import PARTITIONS, Request, Study
+from sparsecv.selection.surfaces import all_partitions
+from sparsecv.selection.truncated import Truncated
+from sparsecv.selection.weights import SizeRound, model_weights
+from sparsecv.solvers.api import checked_backend
+from sparsecv.solvers.backends.cuts import CutForm
+from sparsecv.solvers.branching import driver, search, single, size_sweep
+from sparsecv.solvers.branching.enumeration import enumerated
+from sparsecv.solvers.branching.family import search_alone, solve_jointly
+from sparsecv.solvers.branching.row_deletion import LeftOut
+from sparsecv.solvers.branching.search import Search, Tree
+from sparsecv.solvers.core import plan
+from sparsecv.solvers.core.constraints import UnitConstraints
+from sparsecv.solvers.core.leaves import FREE, IN, OUT, Leaves
+from sparsecv.solvers.core.limits import Limits, StopFlag
+from sparsecv.solvers.core.plan import ALONE, EVERY, LEAPS, Way
+from sparsecv.solvers.core.result import Work
+from sparsecv.solvers.core.rows import MAX_COLUMNS, Rows
+from sparsecv.solvers.kernels import compiled, envelope
+from sparsecv.solvers.kernels.compiled import Kernel, kernel
+from sparsecv.solvers.leaps.all_sizes import n_best_subsets
+from sparsecv.solvers.leaps.deleted_rows import DeletedRowSubsets
+from sparsecv.solvers.leaps.gathering import Comparison, near_best_subsets
+from sparsecv.solvers.leaps.leaps_node import new_gathering
+from sparsecv.solvers.leaps.open_nodes import expand
+from sparsecv.solvers.leaps.selection_event import selection_events
+from sparsecv.solvers.relaxation import root
+from sparsecv.solvers.relaxation.ellipsoid import Spectrum
+from sparsecv.solvers.relaxation.extraction import extraction, largest_diagonal
+from sparsecv.solvers.relaxation.gram import GramForm
+from sparsecv.solvers.relaxation.relaxer import Relaxer
+from sparsecv.solvers.ridge_fits import fit_supports, known_path
+from sparsecv.solvers.supports import path
+from sparsecv.solvers.supports.path import SupportGrower
+from sparsecv.stability.learners import EstimatorLearner
+from sparsecv.stability.losses import checked_loss
+from sparsecv.tables.coding import Coding
+from sparsecv.tables.columns import joined
+from sparsecv.tables.dask_table import DaskTable
+from sparsecv.tables.datasets import locate, resolve
+from sparsecv.tables.factors import features
+from sparsecv.tables.faults import Faults
+from sparsecv.tables.marks import Reading
+from sparsecv.tables.synthetic import make_synthetic
+from sparsecv.tables.table import Table

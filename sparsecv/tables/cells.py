@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 from .columns import MISSING, FloatArray
 from .marks import Marks
 
+# A column of text whose cells are numbers but for at most so many distinct texts may hold numbers
+# and codes of missing values. The number is a choice.
+MAX_CODES = 5
 # A number that is written without an exponent or a leading zero: 1.50 is the level 1.5, while 01,
 # which may be a code, stays as it is.
 _PLAIN = re.compile(r"[-+]?(0|[1-9][0-9]*)\.[0-9]+")

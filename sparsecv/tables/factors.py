@@ -13,7 +13,7 @@ from itertools import islice
 import numpy as np
 
 from ..errors import InputError
-from .cells import Column, in_order
+from .cells import MAX_CODES, Column, in_order
 from .coding import Coding
 from .columns import (
     FloatArray,
@@ -47,11 +47,9 @@ _DATE = re.compile(
 _DISGUISED = re.compile(
     r"[-+(]? ?[$€£¥₹]? ?[-+]?(\d+|\d{1,3}([,.'_\u00a0\u202f ]\d{3})+)([.,]\d+)? ?[$€£¥₹%‰]?\)?"
 )
-# A column of text holds numbers and a few codes where at most so many distinct cells, and fewer
-# than its distinct numbers, are none. They are also in at most this share of the rows, or the
-# distinct numbers are at least so many; else the column is a factor, such as 2, 3, 4, 5+. All three
-# are choices.
-MAX_CODES = 5
+# A column of text holds numbers and at most ``MAX_CODES`` codes, fewer than its distinct numbers,
+# where codes are in at most this share of the rows, or the distinct numbers are at least so many.
+# Else the column is a factor, such as 2, 3, 4, 5+. Both are choices.
 MAX_SHARE_OF_CODES = 0.1
 MANY_NUMBERS = 10
 # The pattern matches a number with a mark before or behind it, such as 12.5T.

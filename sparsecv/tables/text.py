@@ -8,14 +8,14 @@ import io
 import zlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..errors import InputError, file_faults, first_line
-from .cells import Column, column_of, column_of_numbers, level_text
+from .cells import MAX_CODES, Column, column_of, column_of_numbers, level_text
 from .columns import MISSING, FloatArray, check_names, quoted, reads_as_number
 from .marks import Marks, Reading, checked_encoding, marks_of, possible_marks
 from .source import CELLS_AT_A_TIME, Cells, Source
@@ -146,8 +146,11 @@ def in_numbers(
     """
 
     def in_marks(column: Column) -> bool:
-        each = [text for text, _ in column.texts()]
-        return all(any(one.number(text) is not None for one in possible) for text in each)
+        """Whether the texts are numbers, or all but a few codes, which show nothing of marks."""
+        each = column.texts()
+        others = (t for t, _ in each if all(one.number(t) is None for one in possible))
+        codes = len(list(islice(others, MAX_CODES + 1)))
+        return not codes or (codes <= MAX_CODES and 2 * codes < len(each))
 
     own = [one for one in columns.values() if one.words and not one.declared and not one.other]
     numbers = {one.name: one for one in own if in_marks(one)}

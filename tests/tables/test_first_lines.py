@@ -144,6 +144,17 @@ def test_numbers_and_a_few_codes_are_no_factor(tmp_path: Path, code: str, decima
             SparseRidge(1).fit(frame[["rooms"]], frame["y"])
 
 
+def test_codes_beside_decimal_commas(tmp_path: Path) -> None:
+    """The numbers beside a code show what the decimal mark is, though no other column does."""
+    cells = [f"{value:.2f}".replace(".", ",") for value in RNG.uniform(0, 3, 60)]
+    cells[7] = "n.a."
+    text = "a;y\n" + "".join(f"{cell};{i % 7}\n" for i, cell in enumerate(cells))
+    path = write(tmp_path / "t.csv", text)
+    refused(path, "'a' holds numbers, and 'n.a.' (data row 8) in 1 of 60 rows")
+    read = resolve(path, reading=Reading(na=("n.a.",)), missing="drop").load()[0]
+    assert read[0, 0] == float(cells[0].replace(",", "."))
+
+
 def test_a_mark_of_numbers_is_named(tmp_path: Path) -> None:
     """Weather stations mark doubtful numbers; each marked number is another text."""
     cells = [f"{value:.2f}{'s' * (i % 5 == 0)}" for i, value in enumerate(RNG.uniform(0, 9, 90))]

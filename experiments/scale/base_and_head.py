@@ -5,9 +5,9 @@
 BASE and HEAD are folders with a checkout each; both run on the interpreter of this script. Every
 checkout works in a process of its own, with one thread. A case is run once to compile, and then in
 turn by both processes, so that a change of the machine's load meets both. A case counts with the
-least CPU seconds of its rounds. The table that is printed has the seconds of both, the ratio of
-head to base, and the geometric mean of the ratios of every group. A case that only one of the
-checkouts can run is named and left out.
+least CPU seconds of its rounds; short cases are run several times in every round after the first. The table that is printed has the seconds of both, the ratio of
+head to base, and the geometric mean of the ratios of every group. A fit whose choice is not proved
+is marked with "not proved". A case that only one of the checkouts can run is named and left out.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import runpy
 import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -93,10 +94,17 @@ def solves() -> Iterator[tuple[str, Callable[[], Any]]]:
         yield f"solves: {n} x {p}, τ = {tau}, γ = {gamma:g}", run
 
 
-def work(only: str) -> None:
-    """Run cases by number as they come in on standard input, and print the seconds of each run."""
+# Groups of cases: each group yields the names of its cases and the functions that run them.
+Groups = Sequence[Callable[[], Iterator[tuple[str, Callable[[], Any]]]]]
+
+
+def work(groups: Groups, only: str) -> None:
+    """Run cases by number as they come in on standard input.
+
+    For each run print the seconds, and whether the choice is proved if a fit was run.
+    """
     warnings.simplefilter("ignore")
-    cases = [case for group in (fits, solves) for case in group() if only in case[0]]
+    cases = [case for group in groups for case in group() if only in case[0]]
     print(json.dumps([name for name, _ in cases]), flush=True)
     repeats: dict[int, int] = {}
     for line in sys.stdin:
@@ -105,28 +113,29 @@ def work(only: str) -> None:
         try:
             if number not in repeats:
                 run()
-                started = time.process_time()
-                run()
-                once = time.process_time() - started
-                often = min(MOST_RUNS, int(SECONDS_OF_A_ROUND / max(once, 1e-6)))
-                repeats[number] = often if once < SHORT_SECONDS else 1
             started = time.process_time()
-            for _ in range(repeats[number]):
-                run()
-            found = (time.process_time() - started) / repeats[number]
+            for _ in range(repeats.get(number, 1)):
+                fitted = run()
+            found = (time.process_time() - started) / repeats.get(number, 1)
+            if number not in repeats:
+                often = min(MOST_RUNS, int(SECONDS_OF_A_ROUND / max(found, 1e-6)))
+                repeats[number] = often if found < SHORT_SECONDS else 1
         except Exception as error:
             print(json.dumps(f"{type(error).__name__}: {error}"), flush=True)
         else:
-            print(json.dumps(found), flush=True)
+            print(json.dumps([found, bool(getattr(fitted, "certified_", True))]), flush=True)
 
 
 class Checkout:
-    """A process that runs cases with the package of one checkout."""
+    """A process that runs the cases of a script with the package of one checkout.
 
-    def __init__(self, folder: Path, only: str) -> None:
+    script: The file of the cases, see :func:`run_script`.
+    """
+
+    def __init__(self, folder: Path, only: str, script: str) -> None:
         threads = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1")
         environment = {**os.environ, **threads, "PYTHONPATH": str(folder.resolve())}
-        command = [sys.executable, __file__, "--work", "--only", only]
+        command = [sys.executable, __file__, "--work", script, "--only", only]
         self.process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
         )
@@ -136,12 +145,12 @@ class Checkout:
         assert self.process.stdout is not None
         return json.loads(self.process.stdout.readline())
 
-    def run(self, name: str) -> float | str:
-        """The seconds of a case, or what went wrong."""
+    def run(self, name: str) -> tuple[float, bool] | str:
+        """The seconds of a case and whether its choice is proved, or what went wrong."""
         assert self.process.stdin is not None
         print(self.names.index(name), file=self.process.stdin, flush=True)
-        found: float | str = self._answer()
-        return found
+        found = self._answer()
+        return found if isinstance(found, str) else (found[0], found[1])
 
 
 def compare(base: Checkout, head: Checkout, rounds: int) -> None:
@@ -154,26 +163,38 @@ def compare(base: Checkout, head: Checkout, rounds: int) -> None:
         if wrong:
             print(f"| {name} | {wrong[0]} | | |", flush=True)
             continue
-        old, new = np.array(found, dtype=float).min(axis=0)
+        old, new = np.array([[one[0] for one in pair] for pair in found], dtype=float).min(axis=0)
         ratios.setdefault(name.partition(":")[0], []).append(new / old)
-        print(f"| {name} | {1e3 * old:.1f} | {1e3 * new:.1f} | {new / old:.2f} |", flush=True)
+        cells = []
+        for i, seconds in enumerate((old, new)):
+            proved = all(pair[i][1] for pair in found)
+            cells.append(f"{1e3 * seconds:.1f}{'' if proved else ', not proved'}")
+        print(f"| {name} | {' | '.join(cells)} | {new / old:.2f} |", flush=True)
     for group, values in ratios.items():
         print(f"| {group}: geometric mean | | | {np.exp(np.log(values).mean()):.3f} |")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def run_script(script: str, rounds: int) -> None:
+    """Compare two checkouts, or work for such a comparison, as the command line says.
+
+    script: A Python file with a sequence ``GROUPS`` of groups of cases. Both checkouts run this
+        file, whatever file of its name they have.
+    rounds: How often each case is run by default.
+    """
+    parser = argparse.ArgumentParser()
     parser.add_argument("checkouts", nargs="*", type=Path)
     parser.add_argument("--only", default="")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--rounds", type=int, default=rounds)
+    parser.add_argument("--work", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.work:
-        work(args.only)
+        work(runpy.run_path(args.work)["GROUPS"], args.only)
     else:
-        base, head = (Checkout(folder, args.only) for folder in args.checkouts)
+        base, head = (Checkout(folder, args.only, script) for folder in args.checkouts)
         compare(base, head, args.rounds)
 
 
+GROUPS = (fits, solves)
+
 if __name__ == "__main__":
-    main()
+    run_script(__file__, rounds=5)

@@ -5,9 +5,10 @@
 BASE and HEAD are folders with a checkout each; both run on the interpreter of this script. Every
 checkout works in a process of its own, with one thread. A case is run once to compile, and then in
 turn by both processes, so that a change of the machine's load meets both. A case counts with the
-least CPU seconds of its rounds; short cases are run several times in every round after the first. The table that is printed has the seconds of both, the ratio of
-head to base, and the geometric mean of the ratios of every group. A fit whose choice is not proved
-is marked with "not proved". A case that only one of the checkouts can run is named and left out.
+least CPU seconds of its rounds; from the second round on short cases are run several times. The
+table that is printed has the seconds of both, the ratio of head to base, and the geometric mean of
+the ratios of every group. A fit whose choice is not proved is marked with "not proved". A case that
+only one of the checkouts can run is named and left out.
 """
 
 from __future__ import annotations

@@ -342,9 +342,9 @@ class _Average:
         for b in range(len(held)):
             n, grid = table.n - held[b].size, judge.gammas
             if judge.study.gammas is None:
-                grid = np.sort(
-                    grown_grid(lambda _: None, self._score(errors, b, n), lambda: False)[0]
-                )
+                # Columns of these tables do not nearly depend, so that rounding moves nothing.
+                score, never = self._score(errors, b, n), lambda *_: False
+                grid = np.sort(grown_grid(lambda _: None, score, never, never)[0])
             found.append((_weights(np.array([errors(b, g) for g in grid.tolist()]), grid, n), grid))
         return [self._averaged(train, *found[block[j]]) for j, (train, _) in enumerate(table.pairs)]
 

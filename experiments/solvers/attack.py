@@ -25,11 +25,12 @@ from support.attacks import SOLVERS
 from support.claim_attacks import CLAIMS
 from support.fold_attacks import FOLDS
 from support.heldout_attacks import HELD_OUT
+from support.limit_attacks import LIMITS
 from support.no_ridge_attacks import NO_RIDGE
 from support.tie_attacks import TIES
 from support.unit_attacks import UNITS
 
-ATTACKS = {**SOLVERS, **FOLDS, **NO_RIDGE, **HELD_OUT, **CLAIMS, **TIES, **UNITS}
+ATTACKS = {**SOLVERS, **FOLDS, **NO_RIDGE, **HELD_OUT, **CLAIMS, **TIES, **UNITS, **LIMITS}
 # How many problems of a family are drawn; 2,000 of a family that is not named here.
 PROBLEMS = {
     "offset grid": 450,
@@ -48,6 +49,7 @@ PROBLEMS = {
     "held-out errors": 5000,
     "units": 5000,
     "claims": 5000,
+    "limits": 5000,
 }
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.inside import CLOCK, Limits, estimate, inner_folds, projection
+from support.limit_attacks import LIMITS
 from support.studies import made
 
 from sparsecv import SparseRidgeCV
@@ -175,3 +176,8 @@ def test_open_errors_are_counted_on_the_screen() -> None:
     assert f"{some.sum()} CV errors of {some.size} are not proved" in text
     shown = float(text.split("the widest interval is ")[1].split(" %")[0].replace(",", ""))
     assert shown == pytest.approx(width, rel=0.06)
+
+
+@pytest.mark.parametrize("number", range(8))
+def test_random_limits(number: int) -> None:
+    assert list(LIMITS["limits"](np.random.default_rng([7, number]), number)) == []

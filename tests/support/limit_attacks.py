@@ -101,7 +101,7 @@ def limits(rng: np.random.Generator, number: int) -> Iterator[str]:
     if found.rule_ != rule and (found.status_, found.certified_) != ("time limit", False):
         yield f"{about}: rule {found.rule_}, {found.status_}, certified {found.certified_}"
     yield from (f"{about}: {line}" for line in _wrong_errors(found, whole))
-    if not wide:
+    if not wide and found.rule_ != "projected":  # The family claims recomputes averages.
         fit: Any = found._run_
         for line in wrong_claims(fit, X, y, seed=int(rng.integers(2**31))):
             yield f"{about}: {line}"

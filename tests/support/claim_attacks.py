@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from sparsecv import SparseRidgeCV
-from sparsecv.errors import ConstantColumnWarning, UnprovedWarning
+from sparsecv.errors import ConstantColumnWarning, InputError, UnprovedWarning
 
 from .attacks import Attack
 from .claims import wrong_claims
@@ -38,7 +38,13 @@ def claims(rng: np.random.Generator, number: int) -> Iterator[str]:
     with warnings.catch_warnings():
         for one in (UnprovedWarning, ConstantColumnWarning):
             warnings.simplefilter("ignore", one)
-        model = SparseRidgeCV(**options).fit(X, y)
+        try:
+            model = SparseRidgeCV(**options).fit(X, y)
+        except InputError as refused:
+            # Whole numbers may all be equal on the rows that are left without two folds.
+            if kind != 0 or "every feature column is constant" not in str(refused):
+                raise
+            return
     fit: Any = model._run_
     if wide and options["rule"] == "projected":
         if model.certified_:  # The average has every size, which are too many to enumerate.

@@ -31,7 +31,7 @@ from sparsecv import SparseRidgeCV
 from sparsecv.errors import UnprovedWarning
 from sparsecv.selection.projection import ridge_unit
 from sparsecv.solvers import SparseRidgeProblem, Status
-from sparsecv.solvers.core.error_margin import support_margin
+from sparsecv.solvers.core.error_margin import moved_by_any, moved_errors, support_margin
 
 Array = NDArray[np.float64]
 
@@ -87,6 +87,22 @@ def test_the_margin_of_one_support_holds_what_rounding_does() -> None:
             assert abs(error - truth) <= margin, (seed, gamma)
             if gamma >= 1e2:
                 assert margin <= 1e-6 * error, (seed, gamma)
+
+
+@pytest.mark.parametrize("n", [5, 6, 7, 40])
+def test_one_factor_bounds_the_margins_of_all_supports(n: int) -> None:
+    """More rows than columns, as many and one more, or fewer: no support moves further."""
+    rng = np.random.default_rng(n)
+    A, H = rng.standard_normal((n, 6)), rng.standard_normal((4, 6))
+    for gamma in (1e-6, 1e-2, 1e2):
+        problem = SparseRidgeProblem(A[:, :-1], A[:, -1], gamma=gamma, tau=5)
+        moved = moved_by_any(problem, np.arange(5), gamma, H[:, :-1], H[:, -1])
+        for support in ([0], [1, 3], [0, 2, 4], [0, 1, 2, 3, 4]):
+            S = np.array(support)
+            residual = H[:, -1] - H[:, S] @ problem.fit(S).coef
+            error = float(residual @ residual)
+            margin = support_margin(problem, S, H[:, :-1], H[:, -1], error)
+            assert margin <= 1.01 * moved_errors(np.array(error), np.array(moved))
 
 
 def test_a_choice_is_certified_only_by_errors_that_are_exact() -> None:

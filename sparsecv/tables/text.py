@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import zlib
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
@@ -65,7 +66,7 @@ def check_header(label: str, names: Sequence[str], row: Sequence[str], reading: 
     names, row: The cells of the first line, and those of the first row below.
     """
     numbers = [name for name in names if reads_as_number(name)]
-    twice = [name for name in numbers if names.count(name) > 1]
+    twice = [name for name, count in Counter(numbers).items() if count > 1]
     wide = len(row) > 1 or any(mark in cell for cell in row for mark in _DELIMITERS)
     blank = not all(names)
     titled = wide and bool(names[0]) and not any(names[1:])

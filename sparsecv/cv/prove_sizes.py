@@ -26,10 +26,10 @@ from .progress import Batch, Late
 # The first number is what a tree may have of nodes in the first round. The second is what every
 # later round multiplies the nodes by. Within bounds on coefficients a tree has a share of these
 # nodes (``share_of_nodes``). Later rounds begin the tree anew, so that the first number is what
-# most trees of up to 40 columns end within. With a twentieth of it, fits of 100 x 34 to 100 x 40
-# tables took 1.1 to 1.6 times the nodes (measured). Such a tree takes about half a second. The
-# second number is a choice.
-FIRST_NODES, GROWTH = 20_000_000, 4
+# most trees of up to 45 columns end within. With a sixtieth of it, fits of 100 x 34 to 100 x 40
+# tables took 1.1 to 1.6 times the nodes (measured). Such a tree takes 1.5 to 3 seconds. The second
+# number is a choice.
+FIRST_NODES, GROWTH = 60_000_000, 4
 # A unit of work proves one problem at a γ and at γ near it, at most this many in all. A limit or
 # Ctrl-C may end a run after some of the units. Then at most this many γ have both proved and
 # unproved folds. The number is a choice.

@@ -49,6 +49,10 @@ LEAST_SECONDS_AT_FIRST_GAMMA = 0.05
 # Where all sizes are to be proved, the tree of one γ takes turns with other searches from this many
 # nodes on, which take about half a second at 35 columns (measured).
 NODES_OF_A_PROOF = 20_000_000
+# With more units than the first number, the tree has this many times these nodes: of 100 x 45
+# tables with ten true columns, trees of 60,000,000 nodes prove a fold's sizes, and lists of these
+# trees other γ, where sizes alone took more than twice as long (measured).
+UNITS_OF_LARGER_TREES, MORE_NODES = 40, 3
 # After a tree that was left open, the next trees get this share of its nodes until one of them
 # ends. Where the searches at a γ have reached a limit of nodes, all searches at the next γ get this
 # share of the limit. So where all trees of a problem are large, ten γ take about twice the time of
@@ -251,12 +255,12 @@ class Exact(Solver):
         left_open: Whether the tree before was.
         """
         share = SHARE_OF_NODES_AFTER_AN_OPEN_TREE if left_open else 1.0
-        return int(share_of_nodes(path.problem.constraints) * int(self.first_nodes * share))
+        rules = path.problem.constraints
+        return int(share_of_nodes(rules) * int(self.first_nodes(rules.n_units) * share))
 
-    @property
-    def first_nodes(self) -> int:
-        """Nodes after which the tree of the first γ is left."""
-        return NODES_OF_A_PROOF
+    def first_nodes(self, units: int) -> int:
+        """Nodes after which the tree of so many units is left at the first γ."""
+        return NODES_OF_A_PROOF * (MORE_NODES if units > UNITS_OF_LARGER_TREES else 1)
 
     def limits_of_searches(
         self, path: PathProblem, g: int, limits: Limits, left_open: bool
@@ -370,8 +374,7 @@ class Timed(Exact):
 class Estimated(Timed):
     """Searches few nodes, so that the answer does not depend on the speed of the machine."""
 
-    @property
-    def first_nodes(self) -> int:
+    def first_nodes(self, units: int) -> int:
         """Nodes after which the tree of the first γ is left."""
         return FIRST_NODES
 

@@ -32,6 +32,13 @@ PROTOCOLS = [
     for name, intercept in (("honest", True), ("honest", False), ("paper", True))
 ]
 
+# The protocols of estimators, by their parameters standardize and fit_intercept.
+ESTIMATORS = [
+    Protocol("honest", scale, intercept)
+    for scale in ("unit-variance", "none")
+    for intercept in (True, False)
+]
+
 
 def columns(kind: str, n: int, p: int, rng: np.random.Generator) -> Array:
     """Columns of one kind that real tables have."""
@@ -52,6 +59,7 @@ class Case:
     def __init__(
         self, X: Array, y: Array, protocol: Protocol, cv: Any, gammas: Sequence[float]
     ) -> None:
+        self.X, self.y, self.protocol = X, y, protocol
         names = [f"x{j}" for j in range(X.shape[1])]
         self.design = make_design(Summary.of(X, y), protocol, names)
         self.folds = make_folds(cv, y.size, seed=0)
@@ -95,8 +103,12 @@ class Case:
                 )
 
 
-def draw_case(draw: Callable[[Any], Any], low: float, high: float) -> Case:
-    """A small random cross-validation: hypothesis chooses its shape, a seed its numbers."""
+def draw_case(draw: Callable[[Any], Any], low: float, high: float, honest: bool = False) -> Case:
+    """A small random cross-validation: hypothesis chooses its shape, a seed its numbers.
+
+    low, high: Decimal logarithms between which γ lies.
+    honest: Whether the protocol is one that estimators have.
+    """
     n, p = draw(st.integers(2, 11)), draw(st.integers(1, 6))
     rng = np.random.default_rng(draw(st.integers(0, 10**6)))
     X = columns(draw(st.sampled_from(KINDS)), n, p, rng)
@@ -123,7 +135,7 @@ def draw_case(draw: Callable[[Any], Any], low: float, high: float) -> Case:
             ends = sorted(rng.choice(np.arange(1, n + 1), 2, replace=False))
             cv.append((order[: ends[0]], order[ends[0] : ends[1]]))
     gammas = [10.0 ** draw(st.floats(low, high)) for _ in range(2)]
-    return Case(X, y, draw(st.sampled_from(PROTOCOLS)), cv, gammas)
+    return Case(X, y, draw(st.sampled_from(ESTIMATORS if honest else PROTOCOLS)), cv, gammas)
 
 
 def least_of(truth: Bracket) -> Bracket:

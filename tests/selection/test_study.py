@@ -246,9 +246,9 @@ def test_sizes_are_certified_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None
     plain = projection.project_fold
 
     def unproved(average: Any, j: int, sizes: Any, solver: str, limits: Limits) -> Any:
-        distance, error, proved = plain(average, j, sizes, solver, limits)
-        proved[:, np.isin(sizes, [found.sizes[other].tau])] = False
-        return projection.FoldProjection(distance, error, proved)
+        made = plain(average, j, sizes, solver, limits)
+        made.proved[:, np.isin(sizes, [found.sizes[other].tau])] = False
+        return made
 
     monkeypatch.setattr(projection, "project_fold", unproved)
     again = projection_of(study, average)

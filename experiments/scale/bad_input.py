@@ -150,6 +150,7 @@ CASES = [
     Case("a mark of thousands that is none", GOOD, "cv t.csv --thousands x"),
     Case("one mark for two purposes", GOOD, "cv t.csv --decimal , --thousands ,"),
     Case("an unknown column of weights", GOOD, "cv t.csv --weights w"),
+    Case("offsets that are text", "o,a,y\nhalf,2,3\n1,1,4\n", "cv t.csv --offset o"),
     Case("weights that are text", "w,a,y\nhalf,2,3\n1,1,4\n", "cv t.csv --weights w"),
     Case("weights below zero", "w,a,y\n1,2,3\n-1,1,4\n", "fit t.csv --tau 1 --weights w"),
     Case("the target as weights", GOOD, "cv t.csv --target y --weights y"),

@@ -45,7 +45,8 @@ def read(data: str, asked: SimpleNamespace, report: Report) -> tuple[Table, list
     report(f"reading {data}", 0, 1)
     place = Path(data).expanduser()
     roles: dict[str, Any] = {
-        option: getattr(asked, option) for option in ("target", "weights", "groups", "missing")
+        option: getattr(asked, option)
+        for option in ("target", "weights", "groups", "offset", "missing")
     }
     if place.is_dir() or ("*" in data and not place.exists()):
         rows = ("factor", "decimal", "thousands", "na", "names", "header")
@@ -135,6 +136,11 @@ def remarks(source: Table) -> Iterator[str]:
     named = {"weights": source.weights_name, "groups": source.groups_name}
     if roles := [f"{what} {name}" for what, name in named.items() if name is not None]:
         yield ", ".join(roles)
+    if source.offset_name is not None:
+        yield (
+            f"{source.offset_name} was taken off {source.target_name}: errors and coefficients are "
+            "those of what is left, and predictions add it again."
+        )
     if source.rows_left_out:
         # Where missing values are filled, only rows without a response are left out.
         lost = "their response is" if source.missing else "values are"

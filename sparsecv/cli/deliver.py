@@ -47,6 +47,7 @@ def deliver(
     if asked.save is not None:
         own: Any = {"target": source.target_name, "levels": dict(source.coding.levels)}
         own |= {"fills": named_fills(names, result.table.fills), "reading": source.reading}
+        own["offset"] = source.offset_name
         saved = SavedModel(result.model, names, note=interrupted, intervals=intervals, **own)
         saved.write(asked.save)
     if asked.json_file is not None:
@@ -93,6 +94,7 @@ def _head(result: Result) -> dict[str, Any]:
         "target": source.target_name,
         "weights": source.weights_name,
         "groups": source.groups_name,
+        "offset": source.offset_name,
         "missing": source.missing,
         "cpu_count": os.cpu_count(),
         "versions": versions(),

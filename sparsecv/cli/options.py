@@ -88,6 +88,7 @@ PANELS: dict[str, dict[str, Option]] = {
         "target": option(Text, None, "Response column; default: the last one."),
         "weights": option(Text, None, "Column of weights >= 0 of the squared errors."),
         "groups": option(Text, None, "Column of groups, which folds keep together."),
+        "offset": option(Text, None, "Column to take off the response; predictions add it again."),
         "missing": option(
             Missing, None, "Leave out rows with missing values, or fill the values by folds."
         ),

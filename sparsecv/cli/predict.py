@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ..design.fold_models import checked_coverage
 from ..design.saved import SavedModel
 from ..errors import InputError, file_faults
+from ..tables.columns import quoted
 from ..tables.datasets import locate
 from ..tables.factors import features
 from ..tables.faults import Faults
@@ -55,15 +56,19 @@ def predict(model: Path, data: str, **options: Any) -> Exit:
     coding = saved.coding(with_intervals)
     faults = Faults(source.label, missing_allowed=bool(saved.fills), columns=coding.names)
     faults.max_rows = MAX_LISTED_ROWS
-    X = features(
-        source,
-        coding,
-        saved.needed(with_intervals),
-        faults,
-        fills=saved.fills,
-        unknown=asked.unknown or saved.unknown,
-    )
-    values = _predictions(saved, X, faults, asked.coverage)
+    wanted, fills = saved.needed(with_intervals), saved.fills
+    if saved.offset is not None:  # It is read as a column of numbers, which nothing fills.
+        coding = coding._replace(names=list(dict.fromkeys([*coding.names, saved.offset])))
+        wanted, fills = [*wanted, saved.offset], fills and fills | {saved.offset: np.nan}
+    unknown = asked.unknown or saved.unknown
+    X = features(source, coding, wanted, faults, fills=fills, unknown=unknown)
+    offset = np.zeros(len(X))
+    if saved.offset is not None:
+        offset, X = X[:, -1], X[:, :-1]
+        if fills:  # A missing offset is a fault where missing features are none.
+            what = f"missing value in column {quoted(saved.offset)}"
+            faults.add(saved.offset, what, ["fill it in"], np.flatnonzero(np.isnan(offset)))
+    values = _predictions(saved, X, offset, faults, asked.coverage)
     predicted = np.isfinite(values[:, 0])
     with ExitStack() as opened:
         target = sys.stdout  # ``main`` reports what goes wrong with standard output.
@@ -84,7 +89,11 @@ def predict(model: Path, data: str, **options: Any) -> Exit:
 
 
 def _predictions(
-    saved: SavedModel, X: NDArray[np.float64], faults: Faults, coverage: float | None
+    saved: SavedModel,
+    X: NDArray[np.float64],
+    offset: NDArray[np.float64],
+    faults: Faults,
+    coverage: float | None,
 ) -> NDArray[np.float64]:
     """The predictions of n rows, shape (n, 1), or (n, 3) with the ends of their intervals.
 
@@ -92,12 +101,13 @@ def _predictions(
 
     X, shape (n, m): The features that ``saved.needed`` names: first those of the model's support,
         and with a coverage those that the models of the folds use besides.
+    offset, shape (n,): What is added to the predictions.
     faults: Gets the rows whose prediction is no number.
     coverage: Share of new responses that an interval is to hold; None for no intervals.
     """
-    usable = np.isfinite(X).all(axis=1)
+    usable = np.isfinite(X).all(axis=1) & np.isfinite(offset)
     values = np.full(len(X), np.nan)
-    values[usable] = saved.predict(X[usable, : len(saved.support)])
+    values[usable] = saved.predict(X[usable, : len(saved.support)]) + offset[usable]
     far = np.flatnonzero(usable & ~np.isfinite(values))
     if far.size:
         what = "the prediction is too large for a number: the values are far from those fitted"
@@ -107,4 +117,5 @@ def _predictions(
     names, ends = saved.needed(intervals=True), np.full((len(X), 2), np.nan)
     columns = [names.index(saved.features[c]) for c in saved.intervals.columns]
     ends[usable] = saved.intervals.interval(X[usable][:, columns], coverage)
+    ends += offset[:, None]
     return np.column_stack([values, ends])

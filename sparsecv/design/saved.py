@@ -35,6 +35,7 @@ _LATER: dict[str, Any] = {
     "intervals": None,
     "unknown": "error",
     "reading": {},
+    "offset": None,
 }
 
 
@@ -55,6 +56,8 @@ class SavedModel:
     unknown: With "zero" a text that is none of its column's levels has no level.
     reading: How the text of the table's file was read, as files of new rows are. Its codes of
         missing values are missing in data frames, too.
+    offset: The name of what was taken off the response, which predictions add again; None where
+        nothing was.
     """
 
     model: Model
@@ -67,6 +70,7 @@ class SavedModel:
     intervals: FoldModels | None = None
     unknown: str = "error"
     reading: Reading = AS_SHOWN
+    offset: str | None = None
 
     @property
     def support(self) -> list[str]:
@@ -119,7 +123,10 @@ class SavedModel:
         return X
 
     def predict(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Predictions (m,) for rows X (m, len(support)) of the support's columns, in its order."""
+        """Predictions (m,) for rows X (m, len(support)) of the support's columns, in its order.
+
+        They lack the offset, which the caller adds.
+        """
         return np.asarray(X @ self.model.coef[self.model.support] + self.model.intercept)
 
     def document(self) -> dict[str, Any]:
@@ -144,6 +151,7 @@ class SavedModel:
             "intervals": None if self.intervals is None else self.intervals.document(self.features),
             "unknown": self.unknown,
             "reading": self.reading._asdict(),
+            "offset": self.offset,
         }
 
     def write(self, path: str | PathLike[str]) -> None:
@@ -191,7 +199,7 @@ class SavedModel:
             wrong = "intervals"
         if wrong is not None:
             raise InputError(f"{path}: damaged model file: {wrong!r} does not hold what it should")
-        same = ("features", "named", "target", "levels", "fills", "note", "unknown")
+        same = ("features", "named", "target", "levels", "fills", "note", "unknown", "offset")
         kept = {name: found[name] for name in same}
         return cls(_model_of(found), intervals=folds, reading=reading, **kept)
 
@@ -242,6 +250,7 @@ def _wrong(found: dict[str, Any]) -> str | None:
         "levels": isinstance(found["levels"], dict) and all(map(names, found["levels"].values())),
         "fills": isinstance(found["fills"], dict) and all(map(is_number, found["fills"].values())),
         "note": isinstance(found["note"], str),
+        "offset": found["offset"] is None or isinstance(found["offset"], str),
         "unknown": found["unknown"] in ("error", "zero"),
     }
     if wrong := next((name for name, right in checks.items() if not right), None):

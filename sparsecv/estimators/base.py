@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.feature_selection import SelectorMixin
+from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..design.design import Array, Protocol
@@ -33,7 +34,13 @@ from ..tables.frames import (
     response_name,
 )
 from ..tables.table import Table
-from .validation import as_dense, checked_weights, na_as_nan, refuse_text_response
+from .validation import (
+    as_dense,
+    checked_offset,
+    checked_weights,
+    na_as_nan,
+    refuse_text_response,
+)
 
 
 class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -62,13 +69,14 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
     coef_names_: NDArray[Any]
     levels_: dict[str, list[str]]
     _saved_: SavedModel | None = None  # The content of the file that the model was read from.
+    _offset_: str | None = None  # The name of what was taken off y; None where nothing was.
     _fills_: Array | None = None  # What missing values of X are filled with, shape (p,).
     status_: Any
     _run_: Result  # The fit with its rows, where it was neither read from a file nor a pickle.
     # The standard deviations of the columns, shape (p,), and of the response.
     _spreads_: tuple[Array, float] | None = None
 
-    def predict(self, X: ArrayLike) -> Array:
+    def predict(self, X: ArrayLike, offset: ArrayLike | None = None) -> Array:
         """Predict the response.
 
         Parameters
@@ -77,6 +85,9 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
             Rows with the columns passed to ``fit``. A frame may hold text columns where the one
             fitted to did; the same holds for a model that was read from a file. A sparse matrix or
             array of scipy is made dense, up to 1.5 GB.
+        offset : array-like, shape (n,), optional
+            What is added to the predictions: the offsets of these rows, where the model was fitted
+            with offsets.
 
         Returns
         -------
@@ -86,11 +97,56 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         ------
         InputError
             A frame whose columns have other names, or another order, than the one fitted to; or a
-            text that is none of its column's levels, unless ``unknown="zero"``.
+            text that is none of its column's levels, unless ``unknown="zero"``. Or the model was
+            fitted with an offset and none is given, or without one.
         """
-        return np.asarray(self._checked_columns(X) @ self.coef_ + self.intercept_)
+        columns = self._checked_columns(X)
+        own = columns @ self.coef_ + self.intercept_
+        return np.asarray(own + self._added(offset, columns))
 
-    def predict_interval(self, X: ArrayLike, coverage: float = 0.9) -> Array:
+    def score(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
+    ) -> float:
+        """Return R² of the predictions, as scikit-learn's regressors do.
+
+        Parameters
+        ----------
+        X, y : array-like, shape (n, p) and (n,)
+        sample_weight : array-like, shape (n,), optional
+        offset : array-like, shape (n,), optional
+            As of :meth:`predict`; y is the whole response, its offset included.
+
+        Returns
+        -------
+        float
+        """
+        return float(r2_score(y, self.predict(X, offset), sample_weight=sample_weight))
+
+    def _added(self, offset: Any, columns: Any) -> Any:
+        """What is added to the predictions of rows, shape (n,), or 0.
+
+        offset: The argument of :meth:`predict`.
+        columns: The rows that are predicted.
+        Raises InputError: There is an offset and the model has none, or the other way round.
+        """
+        if self._offset_ is None:
+            if offset is not None:
+                raise InputError("the model was fitted without an offset: leave offset out")
+            return 0.0
+        if offset is None:
+            raise InputError(
+                f"the model was fitted to y less an offset ({self._offset_}): pass "
+                "predict(X, offset=...), or zeros to predict y less the offset"
+            )
+        return checked_offset(offset, len(columns))
+
+    def predict_interval(
+        self, X: ArrayLike, coverage: float = 0.9, offset: ArrayLike | None = None
+    ) -> Array:
         """Prediction intervals from held-out residuals: jackknife+, or CV+ with K folds.
 
         Every held-out row gives the prediction of the model that has not seen it, plus and minus
@@ -113,6 +169,8 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         X : array-like, shape (r, p)
         coverage : float
             Between 0 and 1. With fewer than 1/(1 − coverage) − 1 rows the ends are infinite.
+        offset : array-like, shape (r,), optional
+            As of :meth:`predict`.
 
         Returns
         -------
@@ -140,7 +198,9 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         """
         coverage = checked_coverage(coverage)
         models = self._intervals()
-        return models.interval(self._checked_columns(X)[:, models.columns], coverage)
+        columns = self._checked_columns(X)
+        added = np.reshape(self._added(offset, columns), (-1, 1))
+        return np.asarray(models.interval(columns[:, models.columns], coverage) + added)
 
     def _intervals(self) -> FoldModels:
         """The models of folds from which intervals are made; here those that a file holds.
@@ -253,17 +313,19 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         groups: Any = None,
         cv: Any = ALL_ROWS,
         partitions: int = 1,
+        offset: Any = None,
     ) -> Prepared:
         """What was passed to ``fit``, checked, standardised and laid out in folds.
 
         It sets the attributes that describe the columns, and what missing values are filled with.
 
-        weights, groups: The arguments ``sample_weight`` and ``groups`` of ``fit``.
+        weights, groups, offset: The arguments ``sample_weight``, ``groups`` and ``offset`` of
+            ``fit``.
         cv: The folds as the user asked for them; by default nothing is held out.
         partitions: The number of partitions into folds that the fit needs.
         Raises InputError, or a ValueError of scikit-learn: Something cannot be used.
         """
-        source = self._source(X, y, weights, groups)
+        source = self._source(X, y, weights, groups, offset)
         named = self._coding_ is not None or hasattr(self, "feature_names_in_")
         names = source.feature_names if named else None
         ready = prepare(
@@ -277,10 +339,10 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         self._fills_ = ready.fills
         return ready
 
-    def _source(self, X: Any, y: Any, weights: Any, groups: Any) -> Table:
+    def _source(self, X: Any, y: Any, weights: Any, groups: Any, offset: Any) -> Table:
         """Check what was passed to ``fit``, and set the attributes that describe the columns.
 
-        Returns: The table, with X and y as dense 64-bit numbers.
+        Returns: The table, with X and y as dense 64-bit numbers, the offset taken off y.
         Raises InputError, or a ValueError of scikit-learn: Something cannot be used.
         """
         if self.unknown not in ("error", "zero"):
@@ -335,7 +397,13 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
             check_groups(groups, len(y))
             groups = np.asarray(groups)
         own = {"weights": weights, "groups": groups, "missing": self.missing}
-        return Table(X, y, labels, target_name=response_name(response, labels), **own)
+        table = Table(X, y, labels, target_name=response_name(response, labels), **own)
+        if offset is not None:
+            taken = [*labels, table.target_name]
+            otherwise = "offset" + "_" * ("offset" in taken)
+            self._offset_ = response_name(offset, taken, otherwise)
+            table.take_off(checked_offset(offset, len(y)), self._offset_)
+        return table
 
     def _asked(
         self, p: int, names: Sequence[str] | None, numbers: Sequence[int] | None

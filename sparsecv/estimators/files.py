@@ -56,7 +56,7 @@ class ModelFiles(SparseLinearModel):
         if saved.named:
             self.feature_names_in_ = np.array(saved.features, dtype=object)
         self.status_ = "optimal" if model.proved else "not proved"
-        self.gamma_ = model.gamma
+        self.gamma_, self._offset_ = model.gamma, saved.offset
         if saved.fills:
             self._fills_ = np.array([saved.fills[name] for name in saved.features])
         return self
@@ -76,7 +76,8 @@ class ModelFiles(SparseLinearModel):
         Raises
         ------
         InputError
-            The model fills missing values and has text columns, or it has no column at all.
+            The model fills missing values and has text columns, it has no column at all, or it was
+            fitted with an offset.
 
         Examples
         --------
@@ -87,6 +88,11 @@ class ModelFiles(SparseLinearModel):
         (1,)
         """
         check_is_fitted(self)
+        if self._offset_ is not None:
+            raise InputError(
+                "to_sklearn: scikit-learn's pipelines add no offset: fit y - offset, and add the "
+                "offset to what the pipeline predicts"
+            )
         if self.support_.size == 0:
             raise InputError(
                 "to_sklearn: the model has no column and predicts intercept_ for every row, as "
@@ -126,7 +132,8 @@ class ModelFiles(SparseLinearModel):
         Returns
         -------
         Certificate
-            Its ``claim`` says in words what is proved.
+            Its ``claim`` says in words what is proved. After a fit with an offset its response is y
+            less the offset, and is called so.
 
         Raises
         ------
@@ -188,6 +195,7 @@ class ModelFiles(SparseLinearModel):
             fills=named_fills(labels, self._fills_),
             intervals=fold_models,
             unknown=self.unknown,
+            offset=self._offset_,
         )
 
     def _certified(self, fit: Result) -> Certificate:

@@ -135,7 +135,11 @@ class SparseRidge(ModelViews, ModelFiles):
         self.unknown = unknown
 
     def fit(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
     ) -> SparseRidge:
         """Fit the model.
 
@@ -147,6 +151,10 @@ class SparseRidge(ModelViews, ModelFiles):
         y : array-like, shape (n,)
         sample_weight : array-like, shape (n,), optional
             Weights >= 0 of the squared errors; a whole number counts as that many copies of a row.
+        offset : array-like, shape (n,), optional
+            Numbers that are taken off y first, so that the model explains what is left; errors, R²
+            and coefficients are those of what is left. :meth:`predict` adds the offsets of new
+            rows.
 
         Returns
         -------
@@ -176,7 +184,7 @@ class SparseRidge(ModelViews, ModelFiles):
             time_limit=checked_limit(self.time_limit),
         )
         deadline = settings.deadline()  # The time limit counts what follows, the checks included.
-        ready = self._prepared(X, y, sample_weight)
+        ready = self._prepared(X, y, sample_weight, offset=offset)
         if isinstance(self.tau, str):
             criterion = checked_criterion(self.tau, self.gamma)
             request = Request(settings, criterion=criterion, deadline=deadline)

@@ -257,6 +257,7 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
+        offset: ArrayLike | None = None,
     ) -> SparseRidgeCV:
         """Cross-validate, choose (τ, γ) and fit the model on all rows.
 
@@ -273,6 +274,10 @@ class SparseRidgeCV(ModelViews, ModelFiles):
             rows: weights that are no counts should be divided by their mean.
         groups : array-like, shape (n,), optional
             Rows of one group are held out together.
+        offset : array-like, shape (n,), optional
+            Numbers that are taken off y first, so that the model explains what is left; errors, R²
+            and coefficients are those of what is left. :meth:`predict` adds the offsets of new
+            rows.
 
         Returns
         -------
@@ -303,7 +308,7 @@ class SparseRidgeCV(ModelViews, ModelFiles):
             **progress,
         )
         partitions = request.partitions(self._protocol().name)
-        ready = self._prepared(X, y, sample_weight, groups, self.cv, partitions)
+        ready = self._prepared(X, y, sample_weight, groups, self.cv, partitions, offset)
         refuse_nested(ready.data, self.cv, self.nested, groups)
         found = fit_table(ready, request)
         assert found.held_out is not None
@@ -334,18 +339,20 @@ class SparseRidgeCV(ModelViews, ModelFiles):
             what = f"{name} needs a fit with nested=True"
         raise AttributeError(what)
 
-    def _source(self, X: Any, y: Any, weights: Any, groups: Any) -> Table:
+    def _source(self, X: Any, y: Any, weights: Any, groups: Any, offset: Any) -> Table:
         """Check what was passed to ``fit``, and set the attributes that describe the columns.
 
         Of a table of Dask only the shape is known here: its rows are read once, by the preparation
         that follows.
         """
         if not is_lazy(X):
-            return super()._source(X, y, weights, groups)
+            return super()._source(X, y, weights, groups, offset)
         if self.missing is not None:
             raise InputError("missing needs rows in memory: pass X.compute()")
         if weights is not None or groups is not None:
             raise InputError("sample_weight and groups need rows in memory: pass X.compute()")
+        if offset is not None:
+            raise InputError("offset needs rows in memory: pass y - offset")
         source = DaskTable(X, y)
         # An array of Dask has no ``columns``, for which [0], which is no name, stands here.
         if all(isinstance(name, str) for name in getattr(X, "columns", [0])):

@@ -105,6 +105,22 @@ def checked_weights(weights: Any, n: int) -> Array | None:
     return None if (values == 1.0).all() else values
 
 
+def checked_offset(offset: Any, n: int) -> Array:
+    """Offsets of n rows as a new array of shape (n,).
+
+    Raises InputError: They have another shape, or are no finite numbers.
+    """
+    try:
+        values = np.array(na_as_nan(offset), dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("offset must be numbers") from None
+    if values.shape != (n,):
+        raise InputError(f"offset.shape == {values.shape}, expected ({n},): one number per row")
+    if not np.isfinite(values).all():
+        raise InputError("offset must be finite: it holds NaN or inf")
+    return values
+
+
 def checked_count(value: Any, name: str) -> int:
     """Return a parameter that is a whole number >= 1; InputError for anything else."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:

@@ -151,8 +151,8 @@ class Result:
 
     @property
     def target(self) -> str:
-        """The name of the response."""
-        return self.table.source.target_name
+        """What was fitted, in words: the name of the response, less that of its offset."""
+        return self.table.source.response
 
     @cached
     def sizes(self) -> list[Model]:

@@ -25,13 +25,15 @@ class Selection(NamedTuple):
     """The names of the columns in use; the features are in the order of the file.
 
     target: The response.
-    weights, groups: The columns of the rows' weights and of their groups; None for no such column.
+    weights, groups, offset: The columns of the rows' weights, of their groups, and of what is taken
+        off the response; None for no such column.
     """
 
     features: list[str]
     target: str
     weights: str | None = None
     groups: str | None = None
+    offset: str | None = None
 
 
 def quoted(value: object, max_characters: int = 40) -> str:
@@ -122,12 +124,13 @@ def check_names(label: str, names: Sequence[str], ignored: Collection[str] = ())
 def select_columns(
     label: str, names: Sequence[str], drop: Sequence[str], uses: Mapping[str, str | None]
 ) -> Selection:
-    """Find the response, weights and groups among a table's columns; other columns are features.
+    """Find the columns of a table that have a use of their own; the other columns are features.
 
     drop: Names of columns to leave out, as they are written in the table.
-    uses: The columns named by a user for "target", which must be a key, "weights" and "groups",
-        or None. A name may differ from a column's in upper and lower case, if no other
-        column's does. Without a target the response is the last column that has no other use.
+    uses: The columns named by a user for "target", which must be a key, and for other fields of
+        :class:`Selection`, or None. A name may differ from a column's in upper and lower case, if
+        no other column's does. Without a target the response is the last column that has no other
+        use.
     Raises InputError: A name is empty, repeated or unknown, a column has two uses, or no feature
         is left.
     """
@@ -162,7 +165,8 @@ def select_columns(
         )
     target = chosen["target"] or remaining[-1]
     features = [name for name in remaining if name != target]
-    return Selection(features, target, chosen.get("weights"), chosen.get("groups"))
+    others = {use: name for use, name in chosen.items() if use != "target"}
+    return Selection(features, target, **others)
 
 
 def check_rows(label: str, n: int, min_rows: int = 2) -> None:

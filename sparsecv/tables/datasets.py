@@ -174,6 +174,8 @@ def resolve(data: str | PathLike[str], *, reading: Reading = AS_SHOWN, **options
         ``weights``, ``groups``: names of columns that are no features: the weights of the rows, and
         the groups that folds hold together. Groups may be text.
 
+        ``offset``: the name of a column of numbers that are taken off the response.
+
         ``missing``: "drop", "mean" or None; what becomes of missing values, which are errors by
         default. "drop" leaves out the rows that lack a value. With "mean" ``load`` returns NaN,
         which cross-validation fills with the mean of a column over the training rows of every fold;

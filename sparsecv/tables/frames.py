@@ -48,14 +48,14 @@ def frame_names(X: Any) -> list[str] | None:
     return names if names and all(isinstance(name, str) for name in names) else None
 
 
-def response_name(y: Any, features: Sequence[str]) -> str:
-    """The name of a series, or of the one column of a frame; "y" where there is none.
+def response_name(y: Any, features: Sequence[str], otherwise: str = "y") -> str:
+    """The name of a series, or of the one column of a frame; ``otherwise`` where there is none.
 
     features: The names of the features, none of which the response may have.
     """
     columns = list(getattr(y, "columns", ()))
     name = columns[0] if len(columns) == 1 else getattr(y, "name", None)
-    return name if isinstance(name, str) and name and name not in features else "y"
+    return name if isinstance(name, str) and name and name not in features else otherwise
 
 
 def numbers_as_names(X: Any) -> list[int] | None:

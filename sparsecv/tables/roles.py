@@ -1,4 +1,4 @@
-"""Columns that are no features: the weights of the rows, and the groups of the rows.
+"""Columns that are no features: the weights of the rows, their groups, and their offsets.
 
 In every function ``label`` is the table's name in messages.
 """
@@ -15,7 +15,7 @@ from .faults import Faults
 
 
 def _in_use(label: str, column: Column, kept: slice | NDArray[np.bool_]) -> Column:
-    """A column of weights or groups with the rows in use alone.
+    """Such a column with the rows in use alone.
 
     kept: Which rows are in use: a mask of shape (n,), or a slice.
     Raises InputError: The column holds neither numbers nor text, or a cell is missing.
@@ -24,7 +24,7 @@ def _in_use(label: str, column: Column, kept: slice | NDArray[np.bool_]) -> Colu
         what = f"column {quoted(column.name)} is neither numeric nor text"
         raise InputError(f"{label}: {what}")
     column = column._replace(values=column.values[kept])
-    faults = Faults(label)  # No --missing serves weights and groups.
+    faults = Faults(label)  # No --missing serves these columns.
     faults.missing(column.name, np.flatnonzero(column.missing))
     faults.check()
     return column
@@ -40,16 +40,36 @@ def weights_of(label: str, column: Column, kept: slice | NDArray[np.bool_]) -> F
     """
     own = _in_use(label, column, kept)
     values = own.as_numbers()
-    wrong = ~(np.isfinite(values) & (values >= 0.0))
     what = f"{label}: the weights in column {quoted(own.name)} must be"
-    if wrong.any():
-        row = int(wrong.argmax())
-        cell = own.values[row] if own.words is None else own.cells[own.values[row]]
-        shown = quoted(level_text(cell))
-        raise InputError(f"{what} finite numbers >= 0, not {shown} (data row {row + 1})")
+    _refuse_cell(f"{what} finite numbers >= 0", own, ~(np.isfinite(values) & (values >= 0.0)))
     if np.count_nonzero(values) < 2:
         raise InputError(f"{what} above 0 in at least 2 rows")
     return None if (values == 1.0).all() else values
+
+
+def offset_of(label: str, column: Column, kept: slice | NDArray[np.bool_]) -> FloatArray:
+    """The numbers of a column that are taken off the responses of the rows in use.
+
+    The arguments are those of :func:`weights_of`.
+    Raises InputError: A cell is missing, no number, or infinite.
+    """
+    own = _in_use(label, column, kept)
+    values = own.as_numbers()
+    what = f"{label}: the offsets in column {quoted(own.name)} must be finite numbers"
+    _refuse_cell(what, own, ~np.isfinite(values))
+    return values
+
+
+def _refuse_cell(what: str, column: Column, wrong: NDArray[np.bool_]) -> None:
+    """Raise an InputError that names the first cell of a column that is wrong, if one is.
+
+    what: What the cells must be.
+    wrong, shape (n,): Which cells are not.
+    """
+    if wrong.any():
+        row = int(wrong.argmax())
+        cell = column.values[row] if column.words is None else column.cells[column.values[row]]
+        raise InputError(f"{what}, not {quoted(level_text(cell))} (data row {row + 1})")
 
 
 def groups_of(label: str, column: Column, kept: slice | NDArray[np.bool_]) -> NDArray[np.intp]:

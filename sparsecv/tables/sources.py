@@ -34,7 +34,7 @@ from .columns import (
 from .factors import encoded, learned
 from .faults import Faults
 from .marks import AS_SHOWN, Reading, possible_marks
-from .roles import groups_of, weights_of
+from .roles import groups_of, offset_of, weights_of
 from .source import CELLS_AT_A_TIME, Cells, Source, source_of_frame
 from .table import Table
 from .text import TextFile, check_header, in_numbers, names_of, refuse_row_as_names
@@ -352,6 +352,7 @@ def table_of(
     factors: Collection[str] = (),
     weights: str | None = None,
     groups: str | None = None,
+    offset: str | None = None,
     missing: str | None = None,
 ) -> Table:
     """Read the columns of a source as a table of numbers, with factors as 0/1 columns.
@@ -364,7 +365,7 @@ def table_of(
     """
     if source.reading.names or source.reading.header is not None:
         refuse_names(source)
-    uses = {"target": target, "weights": weights, "groups": groups}
+    uses = {"target": target, "weights": weights, "groups": groups, "offset": offset}
     drop = [drop] if isinstance(drop, str) else list(drop)
     if missing not in (None, "drop", "mean"):
         raise InputError(f"missing must be drop or mean; got {missing!r}")
@@ -379,7 +380,7 @@ def table_of(
     use = select_columns(source.label, source.names, (*drop, *aside), uses)
     _check_factors(source.label, use.features, factors)
     used = [*use.features, use.target]
-    others = [one for one in (use.weights, use.groups) if one is not None]
+    others = [one for one in (use.weights, use.groups, use.offset) if one is not None]
     n, columns, decimal = source.read(list(dict.fromkeys([*used, *others])), factors)
     if source.in_lines and source.reading.has_header and source.reading.header is None:
         refuse_row_as_names(source.label, columns.values())
@@ -405,5 +406,7 @@ def table_of(
     if use.groups is not None:
         table.groups = groups_of(source.label, roles[use.groups], kept)
         table.groups_name = use.groups
+    if use.offset is not None:
+        table.take_off(offset_of(source.label, roles[use.offset], kept), use.offset)
     table.left_out, table.source_notes = unnamed, source.notes
     return table

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import InputError
 from .coding import Coding
 from .columns import FloatArray, exclude_option, is_finite, quoted
 from .faults import Faults
@@ -44,6 +45,8 @@ class Table:
     groups, groups_name : ndarray of int, shape (n,), and str, or None
         The number of every row's group, and the name of the groups' column; a fold holds whole
         groups.
+    offset_name : str or None
+        The name of what was taken off the response: y is what is left. None where nothing was.
     left_out : str or None
         Name of the column that was left out because it only counts or names the rows.
     source_notes : list of str
@@ -66,6 +69,7 @@ class Table:
     groups: NDArray[np.intp] | None = None
     weights_name: str | None = None
     groups_name: str | None = None
+    offset_name: str | None = None
     left_out: str | None = None
     source_notes: Sequence[str] = ()
     missing: str | None = None
@@ -104,6 +108,25 @@ class Table:
         for name in ("_X", "_y", "chunks"):
             vars(made).pop(name, None)
         return made
+
+    @property
+    def response(self) -> str:
+        """What y is, in words: the name of the response, less that of its offset."""
+        less = "" if self.offset_name is None else f" less {self.offset_name}"
+        return f"{self.target_name}{less}"
+
+    def take_off(self, offset: FloatArray, name: str) -> None:
+        """Take an offset, shape (n,), off the response; y is what is left from here on.
+
+        name: That of the offset.
+        Raises InputError: What is left is too large for a number.
+        """
+        with np.errstate(over="ignore"):
+            self._y = self._y - offset
+        self.offset_name = name
+        if not is_finite(self._y):
+            what = f"{self.label or self.name}: {self.response}"
+            raise InputError(f"{what} is too large for a number")
 
     @property
     def p(self) -> int:

@@ -95,6 +95,11 @@ REFUSED: dict[str, Any] = {
 }
 
 
+@pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
 def fitted() -> SparseRidge:
     return SparseRidge(tau=1).fit(X, Y, offset=OFFSET)
 

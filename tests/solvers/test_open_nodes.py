@@ -12,16 +12,14 @@ from support.brute_force import (
     Array,
     Data,
     Support,
-    fit_rounding,
     ridge,
 )
 from support.fresh import examples
-from support.inside import FREE, IN, MAX_COLUMNS, OUT, Leaves, Limits, expand
+from support.inside import FREE, IN, MAX_COLUMNS, OUT, Leaves, Limits, all_sizes, expand
 from support.problems import gram_of, plain, problem_of, ugly
 from support.trees import every_stop, exact_of, key, known_best, tied
 
 from sparsecv.solvers import Answer, SparseRidgeProblem, Status, best_subsets
-from sparsecv.solvers.leaps import all_sizes
 from sparsecv.solvers.leaps.open_nodes import prediction_ranges
 
 
@@ -218,35 +216,6 @@ def test_primal_and_dual_agree(n: int, p: int, gamma: float) -> None:
     np.testing.assert_allclose(dual.centre, primal.centre, rtol=1e-6, atol=1e-7)
     np.testing.assert_allclose(dual.spread, primal.spread, rtol=1e-6)
     assert (dual.low.tolist(), dual.high) == (primal.low.tolist(), primal.high)
-
-
-@settings(max_examples=examples(150))
-@given(data=ugly(max_columns=5, max_rows=4))
-def test_the_bound_of_the_whole_problem(data: Data) -> None:
-    exact = exact_of(data)
-    found = without_tree(problem_of(data))
-    for one in found:
-        own, least = (
-            float(exact[one.size][tuple(one.support.tolist())]),
-            min(exact[one.size].values()),
-        )
-        assert one.lower_bound <= least
-        assert one.lower_bound <= one.objective
-        slack = fit_rounding(data, one.support, own)
-        assert one.objective == pytest.approx(own, abs=slack)
-
-
-@pytest.mark.parametrize("apart", [1e-9, 1e-7, 1e-5])
-def test_the_bound_of_the_whole_problem_on_columns_nearly_the_same(apart: float) -> None:
-    """Coefficients of 1/apart cancel each other, and rounding of their fit is taken off."""
-    for seed in range(30):
-        rng = np.random.default_rng(seed)
-        X = rng.standard_normal((5, 3))
-        X[:, 1] = X[:, 0] + apart * rng.standard_normal(5)
-        data = Data(X, rng.standard_normal(5), 0.0)
-        found, exact = without_tree(problem_of(data)), exact_of(data)
-        for one in found:
-            assert one.lower_bound <= min(exact[one.size].values())
 
 
 @settings(max_examples=examples(100))

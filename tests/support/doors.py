@@ -42,6 +42,7 @@ from .inside import (
     Comparison,
     Limits,
     Way,
+    all_sizes,
     enumerated,
     n_best_subsets,
     near_best_subsets,
@@ -103,6 +104,13 @@ def every_size(case: Case, rng: np.random.Generator) -> Iterator[Said]:
         f"solve_sizes, {limit.node_limit} nodes",
         solve_sizes(problem, sizes=case.sizes, limits=limit),
     )
+
+
+def without_tree(case: Case, rng: np.random.Generator) -> Iterator[Said]:
+    """What is known where no tree is begun, as of problems of too many columns."""
+    with mock.patch.object(all_sizes, "holds_tree", return_value=False):
+        found = best_subsets(case.problem(), sizes=case.sizes)
+    yield from said("no tree, 0 nodes", found)
 
 
 def in_turns(
@@ -224,15 +232,19 @@ def near_best(case: Case, rng: np.random.Generator) -> Iterator[str]:
         return
     if case.p > 7:
         return
-    most, within = int(rng.integers(1, case.p + 1)), float(rng.choice([0.0, 0.05, 0.5]))
+    most = int(rng.integers(1, case.p + 1))
     weight, n = np.ones(most + 1), case.data.y.size
     if rng.random() < 0.5:  # By BIC of least squares, of sizes below the number of rows.
         weight = np.exp(np.arange(most + 1) * np.log(n) / n)
         weight[n:] = np.inf
-    found = near_best_subsets(case.problem(), Comparison(weight), within)
     sizes = np.flatnonzero(np.isfinite(weight)).tolist()
     values = {S: weight[s] * float(f) for s in sizes for S, f in case.exact[s].items()}
-    limit = (1.0 + within) * min(values.values())
+    least, within = min(values.values()), float(rng.choice([0.0, 0.05, 0.5]))
+    last = float(rng.choice(list(values.values())))
+    if rng.random() < 0.5 and least > 1e-9 * last:  # This support is just within the limit.
+        within = last / least - 1.0 + 1e-6
+    found = near_best_subsets(case.problem(), Comparison(weight), within)
+    limit = (1.0 + within) * least
     room = 1e-9 * limit + 1e-12 * case.yy
     listed = [key(one.support) for one in found.answers]
     if len(set(listed)) < len(listed) or (np.diff(found.value) < -room).any():
@@ -265,6 +277,7 @@ DOORS: dict[str, Callable[[Case, np.random.Generator], Iterator[Said | str]]] = 
     "solve": single,
     "every size": every_size,
     "turns": turns,
+    "without tree": without_tree,
     "branching": branching,
     "enumeration": enumeration,
     "path": path,

@@ -58,6 +58,7 @@ from sparsecv.solvers.core.result import Work
 from sparsecv.solvers.core.rows import MAX_COLUMNS, Rows
 from sparsecv.solvers.kernels import compiled, envelope
 from sparsecv.solvers.kernels.compiled import Kernel, kernel
+from sparsecv.solvers.leaps import all_sizes
 from sparsecv.solvers.leaps.all_sizes import n_best_subsets
 from sparsecv.solvers.leaps.deleted_rows import DeletedRowSubsets
 from sparsecv.solvers.leaps.gathering import Comparison, near_best_subsets

@@ -71,7 +71,7 @@ class ModelAnswers(SparseLinearModel):
     @cached_property
     def path_(self) -> DataFrame:
         """The model of every size with its CV error; see the class."""
-        return path_frame(self._sizes_, self._labels(self.coef_.size))
+        return path_frame(self._sizes_, self._features_)
 
     @cached_property
     def criteria_(self) -> DataFrame:
@@ -142,10 +142,11 @@ class ModelAnswers(SparseLinearModel):
         -------
         pandas.DataFrame
             A row for every subset: "tau" (features, a group counts once), "columns" (positions),
-            "names", "objective" (on the scaled columns, as ``objective_``) and "excess" (the share
-            above the least). ``attrs["complete"]`` says whether the list is proved to lack none; it
-            is not where the search has taken ``time_limit``, or would list more than 100,000
-            subsets. ``attrs["about"]`` says what was compared.
+            "names" (of features, of which a factor is one), "objective" (on the scaled columns, as
+            ``objective_``) and "excess" (the share above the least). ``attrs["complete"]`` says
+            whether the list is proved to lack none; it is not where the search has taken
+            ``time_limit``, or would list more than 100,000 subsets. ``attrs["about"]`` says what
+            was compared.
 
         Raises
         ------
@@ -173,20 +174,20 @@ class ModelAnswers(SparseLinearModel):
         return near_best_of(self._kept_fit(), within, self._seconds())
 
     def importance(self) -> DataFrame:
-        """Return what the best fit loses without each column, and what it loses by having each.
+        """Return what the best fit loses without each feature, and what it loses by having each.
 
-        This is about the fit to the response of all rows, as :meth:`near_best` is. Every column is
-        left out, or put in, by a search of its own.
+        This is about the fit to the response of all rows, as :meth:`near_best` is. Every feature is
+        left out, or put in, by a search of its own; a factor or a group is one feature.
 
         Returns
         -------
         pandas.DataFrame
-            A row for each column, under its name, those first without which the fit loses most:
-            "position", "without" (the least objective of subsets that lack the column, divided by
-            the least of all), ``with_`` (the same of subsets that have it; 1 for columns of the
-            best subset) and "proved" (whether both numbers are). Columns of a group share their
-            numbers. A number is NaN where ``constraints`` allow no such subset. ``attrs["about"]``
-            says what was compared.
+            A row for each feature, under its name, those first without which the fit loses most:
+            "position" (of its first column), "without" (the least objective of subsets that lack
+            the feature, divided by the least of all), ``with_`` (the same of subsets that have it;
+            1 for features of the best subset) and "proved" (whether both numbers are). A factor is
+            a feature such as "state (51 levels)". A number is NaN where ``constraints`` allow no
+            such subset. ``attrs["about"]`` says what was compared.
 
         Raises
         ------
@@ -240,12 +241,13 @@ class ModelAnswers(SparseLinearModel):
             search; "low" and "high", the ends of the interval, which may be infinite. All are NaN
             for a column that the others of the model determine. ``attrs`` has "sigma" and
             "sigma_source", "event" (how the columns were selected), "conditional_on", "complete",
-            "hidden", and "regions", by column the values of the coefficient at which the same
-            columns are selected. "hidden" names columns whose p-value is not below 1 − ``level``
-            though their coefficient is larger than any search finds by chance (Scheffé's bound for
-            all subsets): the p-value is large because of what it conditions on. That happens
-            mostly where a criterion has chosen, ``sigma`` is estimated and R² is high: a given
-            ``sigma``, or a given size, tells more.
+            "left_out" (the features of the model that are not tested), "hidden", and "regions", by
+            column the values of the coefficient at which the same columns are selected. "hidden"
+            names columns whose p-value is not below 1 − ``level`` though their coefficient is
+            larger than any search finds by chance (Scheffé's bound for all subsets): the p-value is
+            large because of what it conditions on. That happens mostly where a criterion has
+            chosen, ``sigma`` is estimated and R² is high: a given ``sigma``, or a given size, tells
+            more.
 
         Raises
         ------

@@ -15,6 +15,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..design.design import Array, Protocol
+from ..design.features import Features
 from ..design.fold_models import FoldModels, checked_coverage
 from ..design.folds import check_groups
 from ..design.missing import checked_fill, filled
@@ -73,6 +74,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
     _fills_: Array | None = None  # What missing values of X are filled with, shape (p,).
     status_: Any
     _run_: Result  # The fit with its rows, where it was neither read from a file nor a pickle.
+    _features_: Features  # What the columns are called in answers, alone or in groups.
     # The standard deviations of the columns, shape (p,), and of the response.
     _spreads_: tuple[Array, float] | None = None
 
@@ -396,7 +398,8 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         if groups is not None:
             check_groups(groups, len(y))
             groups = np.asarray(groups)
-        own = {"weights": weights, "groups": groups, "missing": self.missing}
+        own: dict[str, Any] = {"weights": weights, "groups": groups, "missing": self.missing}
+        own["coding"] = Coding() if coding is None else coding
         table = Table(X, y, labels, target_name=response_name(response, labels), **own)
         if offset is not None:
             taken = [*labels, table.target_name]
@@ -440,6 +443,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         fit.shown.name = type(self).__name__
         self._run_ = fit
         self._spreads_ = fit.design.raw_spread, float(fit.design.spread[-1])
+        self._features_ = fit.features
 
     def _forget(self) -> None:
         """Drop the attributes of the last fit, as the fit that begins may set others.

@@ -106,7 +106,7 @@ class ModelRobustness(ModelAnswers):
         )
 
     def partitions(self, n: int = 20) -> DataFrame:
-        """Return how often each column is chosen when the rows are divided into other folds.
+        """Return how often each feature is chosen when the rows are divided into other folds.
 
         Parameters
         ----------
@@ -117,7 +117,7 @@ class ModelRobustness(ModelAnswers):
         Returns
         -------
         pandas.DataFrame
-            A line for each column, under its name: "selected" says whether the model has it, and a
+            A line for each feature, under its name: "selected" says whether the model has it, and a
             column for each rule, first that of the fit, has the share of partitions on which the
             rule chooses it. The rule "stability" minimises the CV error plus λ times the
             instability of the models. ``attrs["same"]`` is the share of partitions on which the

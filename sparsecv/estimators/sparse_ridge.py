@@ -79,11 +79,11 @@ class SparseRidge(ModelViews, ModelFiles):
     n_nodes_ : int
         Branch-and-bound nodes.
     path_ : pandas.DataFrame, a row for each size from 1 to τ
-        "tau", "gamma", "columns" (positions), "names", "coef" (those of these columns, in original
-        units), "intercept", "proved" (the columns are the best ones at this γ); "cv_error" and
-        "std_error" are NaN, as nothing is held out. ``path_`` and ``criteria_`` are computed when
-        first asked for, by the native solver within ``time_limit``; :meth:`at_size` gives the
-        models.
+        "tau", "gamma", "columns" (positions), "names" (of features, of which a factor is one),
+        "coef" (those of "columns", in original units), "intercept", "proved" (the columns are the
+        best ones at this γ); "cv_error" and "std_error" are NaN, as nothing is held out. ``path_``
+        and ``criteria_`` are computed when first asked for, by the native solver within
+        ``time_limit``; :meth:`at_size` gives the models.
     criteria_ : pandas.DataFrame, a row for each size
         "tau", "columns", "names", "cv_error", and "rss", "aic", "bic", "ebic", "cp" of a
         least-squares fit on these columns: R's AIC and BIC of lm, the extended BIC of Chen and Chen

@@ -161,14 +161,14 @@ class SparseRidgeCV(ModelViews, ModelFiles):
     taus_ : ndarray of int
         The sizes that were tried.
     path_ : pandas.DataFrame, a row for each size
-        "tau", "gamma", "columns" (positions), "names", "coef" (those of these columns, in original
-        units), "intercept", "cv_error", "std_error", "proved" (the columns are the best ones). A
-        size has the γ at which the rule's
-        criterion is least among the pairs of that size: the CV error (minimum, one-se), CV error
-        + λ·stability, or the corrected error; the chosen size has the chosen γ. With projected, the
-        models are the projections, and γ is that of least distance; a column "distance" has the
-        mean squared distance to the average on held-out rows. This attribute and the one below are
-        computed when first asked for; :meth:`at_size` gives the models.
+        "tau", "gamma", "columns" (positions), "names" (of features, of which a factor is one),
+        "coef" (those of "columns", in original units), "intercept", "cv_error", "std_error",
+        "proved" (the columns are the best ones). A size has the γ at which the rule's criterion is
+        least among the pairs of that size: the CV error (minimum, one-se), CV error + λ·stability,
+        or the corrected error; the chosen size has the chosen γ. With projected, the models are the
+        projections, and γ is that of least distance; a column "distance" has the mean squared
+        distance to the average on held-out rows. This attribute and the one below are computed when
+        first asked for; :meth:`at_size` gives the models.
     criteria_ : pandas.DataFrame, a row for each size
         AIC, BIC, EBIC and Cp of ``path_["columns"]``, as in :class:`SparseRidge`.
     reference_error_ : float

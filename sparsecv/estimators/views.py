@@ -54,7 +54,7 @@ class ModelViews(ModelRobustness):
         'CV error'
         """
         found = self._kept_fit()
-        return draw_sizes(ax, found.sizes, found.marks, found.design.raw_spread, found.names)
+        return draw_sizes(ax, found.sizes, found.marks, found.effects_by_size, found.features.names)
 
     def summary(self, *, table: bool = False) -> str:
         """Return what the command prints of a fit: the model, its errors, proofs and other sizes.

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from ..design.features import cut_name
 from .curves import without_formulas
-from .size_path import MAX_NAMED
+from .size_path import LONGEST_LABEL, MAX_NAMED
 from .style import BLUE, GREY, VERMILION
 
 
@@ -39,7 +40,8 @@ def draw_inclusion(axes: Any, found: Any) -> None:
     axes.barh(place, found[own], color=BLUE, label=own)
     if "stability" in found and own != "stability":
         axes.plot(found["stability"], place, "D", color=VERMILION, markersize=4, label="stability")
-    axes.set_yticks(place, [without_formulas(str(name)) for name in found.index], fontsize=7)
+    names = [without_formulas(cut_name(str(name), LONGEST_LABEL)) for name in found.index]
+    axes.set_yticks(place, names, fontsize=7)
     axes.invert_yaxis()
     axes.set_xlabel("share of other partitions that choose the column")
     axes.legend()

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..design.design import Array
+from ..design.features import cut_name
 from ..design.model import Model, values_of
 from ..errors import InputError
 from ..selection.sizes import SizeMarks
@@ -16,6 +17,9 @@ from .style import BLUE, GREEN, GREY, VERMILION, in_style, matplotlib, new_figur
 
 # A legend as high as a picture of usual size has room for so many names. The number is a choice.
 MAX_NAMED = 14
+# A legend and an axis show names of at most so many characters, about a quarter of a picture of
+# usual size. The number is a choice.
+LONGEST_LABEL = 32
 
 
 def draw_errors(
@@ -69,21 +73,21 @@ def draw_objectives(axes: Any, sizes: Sequence[Model]) -> None:
 
 
 def draw_effects(
-    axes: Any, sizes: Sequence[Model], chosen: int | None, spread: Array, names: Sequence[str]
+    axes: Any, sizes: Sequence[Model], chosen: int | None, every: Array, names: Sequence[str]
 ) -> None:
-    """Draw the coefficients of every size on axes, times the standard deviations of their columns.
+    """Draw the effects of the features of every size on axes.
 
-    The line of a column has gaps at the sizes whose models lack the column. Columns of the chosen
+    The line of a feature has gaps at the sizes whose models lack it. Features of the chosen
     model have names first, and then those of the largest effects at any size; all others are grey.
 
     chosen: Position of the chosen size, which a dotted line marks; None marks none.
-    spread, shape (p_raw,): The standard deviations.
-    names: Names of all columns.
+    every, shape (sizes, k): The effects of all features, NaN where a model lacks one.
+    names: Names of all features.
     """
     tau = values_of(sizes, "tau")
-    used = np.unique(np.concatenate([model.support for model in sizes]))
-    effects = np.array([model.coef[used] * spread[used] for model in sizes])
-    inside = np.array([np.isin(used, model.support) for model in sizes])
+    inside = ~np.isnan(every)
+    used = np.flatnonzero(inside.any(axis=0))
+    inside, effects = inside[:, used], np.nan_to_num(every[:, used])
     own = np.zeros(used.size) if chosen is None else np.abs(effects[chosen])
     named = np.lexsort((-np.abs(effects).max(axis=0), -own))[:MAX_NAMED]
     others = np.setdiff1d(np.arange(used.size), named)
@@ -94,27 +98,28 @@ def draw_effects(
     both = matplotlib().colormaps["tab20"].colors  # Pairs of a dark and a light colour.
     colours = [*both[:14:2], *both[16::2], *both[1::2]]  # Without the dark grey, the eighth pair's.
     for i, c in enumerate(named.tolist()):
-        style: dict[str, Any] = {"color": colours[i], "label": without_formulas(names[used[c]])}
+        label = without_formulas(cut_name(names[used[c]], LONGEST_LABEL))
+        style: dict[str, Any] = {"color": colours[i], "label": label}
         axes.plot(tau, shown[:, c], "o-", markersize=4, linewidth=1.2, zorder=3, **style)
     if others.size:
         style = {"color": GREY, "markersize": 2, "linewidth": 0.6}
         lines = axes.plot(tau, shown[:, others], "o-", **style)
-        lines[0].set_label("1 other column" if len(lines) == 1 else f"{len(lines)} other columns")
+        lines[0].set_label("1 other feature" if len(lines) == 1 else f"{len(lines)} other features")
     label_sizes(axes, tau)
-    axes.set_ylabel("coefficient × standard deviation of its column")
+    axes.set_ylabel("effect of one standard deviation")
     axes.set_title("in the model of each size")
     if used.size:
         axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
 def draw_sizes(
-    ax: Any, sizes: Sequence[Model], marks: SizeMarks, spread: Array, names: Sequence[str]
+    ax: Any, sizes: Sequence[Model], marks: SizeMarks, every: Array, names: Sequence[str]
 ) -> Any:
     """Draw errors by size, and coefficients by size, on axes of the user, and return the axes.
 
     ax: Axes for the errors; or a pair of axes, for errors and coefficients. With None, pyplot opens
         a figure with two axes, as the session of the user shows figures.
-    marks, spread, names: As in :func:`draw_errors` and :func:`draw_effects`.
+    marks, every, names: As in :func:`draw_errors` and :func:`draw_effects`.
     Raises InputError: matplotlib is missing, or ``ax`` is neither one nor two axes.
     """
     matplotlib()
@@ -132,7 +137,7 @@ def draw_sizes(
         draw_objectives(panels[0], sizes)
     for panel in panels[1:]:
         # Of a plain fit the last size is the model, which needs no line.
-        draw_effects(panel, sizes, marks.chosen if held_out else None, spread, names)
+        draw_effects(panel, sizes, marks.chosen if held_out else None, every, names)
     return ax
 
 
@@ -153,16 +158,16 @@ def plot_errors(
 
 @in_style
 def plot_size_path(
-    sizes: Sequence[Model], spread: Array, names: Sequence[str], path: str, title: str
+    sizes: Sequence[Model], every: Array, names: Sequence[str], path: str, title: str
 ) -> None:
     """Draw the objective of the best subset of every size, and the effects by size.
 
-    spread, names: As in :func:`draw_effects`.
+    every, names: As in :func:`draw_effects`.
     path: The suffix chooses the format (.png, .pdf, .svg).
     Raises InputError: matplotlib is missing, or the file cannot be written in that format.
     """
     figure, ((left, right),) = new_figure(1, 2, figsize=(9.6, 4.2))
     draw_objectives(left, sizes)
     left.set_title(without_formulas(title))
-    draw_effects(right, sizes, chosen=None, spread=spread, names=names)
+    draw_effects(right, sizes, chosen=None, every=every, names=names)
     save(figure, path)

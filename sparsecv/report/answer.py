@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..cv.results import CVResult, GlobalMinimum, bounds_text
+from ..design.features import Features
+from ..design.folds import Index
 from ..selection.claims import Claim, Statement, aim_of, of_model
 from ..selection.nested import NestedError
 from ..selection.result import HeldOut, Result
@@ -35,10 +37,12 @@ def answer(result: Result) -> Iterator[Section]:
             yield Section("The error to expect", [_to_quote(result.expected)])
         yield Section("How sure", list(_sure(result, result.held_out)))
     yield _model(result)
+    if set(result.features.called(result.model.support)) & set(result.features.several):
+        yield _levels(result)
 
 
 def _chosen(result: Result) -> Iterator[Fact]:
-    """Yield the chosen τ and γ, the names of the model's columns, and how they were chosen.
+    """Yield the chosen τ and γ, the names of the model's features, and how they were chosen.
 
     After a cross-validation that is the rule. Where no rows were held out, it is the criterion that
     has chosen the size, if one has, and the training objective: after ≈ and with a lower bound
@@ -47,7 +51,7 @@ def _chosen(result: Result) -> Iterator[Fact]:
     model = result.model
     features = counted(result.design.n_units)
     yield Fact("chosen", f"τ = {model.tau} of {features}, γ = {number(model.gamma)}")
-    names = result.called(model.support[result.by_effect])
+    names = result.features.called(_by_feature(result))
     yield Fact("columns", meaning=listed(names, MAX_CHARACTERS))
     if (held_out := result.held_out) is not None:
         choice = held_out.choice
@@ -90,10 +94,7 @@ def _constraint_lines(result: Result) -> Iterator[str]:
     for what, texts in (
         ("in every model", asked["include"]),
         ("in no model", asked["exclude"]),
-        (
-            "columns that enter together and count once",
-            [f"{name} ({len(group)} columns)" for name, group in asked["groups"].items()],
-        ),
+        ("columns that enter together and count once", result.features.several),
         (
             "coefficients that are not negative",
             [name for name, (low, high) in bounds if low == 0.0 and high is None],
@@ -226,23 +227,69 @@ def _model_said(result: Result) -> Fact:
     return _said(of_model(model, result.design, criterion), gap)
 
 
+def _by_feature(result: Result) -> Index:
+    """The columns of the model, by the effects of their features, and then by their own."""
+    features, columns = result.features, result.model.support[result.by_effect]
+    of_feature = np.abs(result.feature_effects(result.model))[features.number[columns]]
+    # Features of one effect stay together, as their numbers decide where effects tie.
+    order = np.lexsort((np.arange(columns.size), features.number[columns], -of_feature))
+    return columns[order]
+
+
 def _model(result: Result) -> Section:
-    """The coefficients in the table's units, in the order of their effects."""
-    model, order = result.model, result.by_effect
-    effects, columns = result.effects[order], model.support[order]
+    """The coefficients in the table's units, in the order of the features' effects.
+
+    A factor or a group is one line; :func:`_levels` has its columns.
+    """
+    model, features = result.model, result.features
+    shown = features.among(_by_feature(result))
+    own = [features.columns[u] for u in shown]
+    effects = result.feature_effects(model)[shown]
+    alone = np.array([columns.size == 1 for columns in own], dtype=bool)
+    coef = [
+        model.coef[columns[0]] if one else np.nan for columns, one in zip(own, alone, strict=True)
+    ]
     spread_of_y = float(result.design.spread[-1]) or np.nan
     largest = float(np.abs(effects).max(initial=0.0)) or 1.0
     table = [
-        SectionColumn("column", result.called(columns), "words"),
-        SectionColumn("coefficient", model.coef[columns]),
+        SectionColumn("column" if alone.all() else "feature", _in_cells(features, shown), "names"),
+        SectionColumn("coefficient", np.array(coef, dtype=np.float64)),
         SectionColumn("× s.d.", effects),
-        SectionColumn("standardised", effects / spread_of_y),
+        SectionColumn("standardised", effects / spread_of_y, minor=True),
         SectionColumn("size of effect", np.abs(effects) / largest, "bar"),
     ]
-    sentences = (
+    sentence = (
         f"The intercept is {number(model.intercept)}. “× s.d.” is the change of {result.target} "
         "when the column grows by one standard deviation; “standardised” is the same in standard "
-        f"deviations of {result.target}.",
+        f"deviations of {result.target}."
     )
-    title, shown = "The model, fitted to all rows", SectionTable(table, what="columns")
-    return Section(title, table=shown, sentences=sentences, main=True)
+    if not alone.all():
+        sentence += (
+            " Where several columns are one feature, “× s.d.” is the standard deviation of what "
+            "they add to a prediction."
+        )
+    title, what = "The model, fitted to all rows", "columns" if alone.all() else "features"
+    return Section(title, table=SectionTable(table, what=what), sentences=(sentence,), main=True)
+
+
+def _in_cells(features: Features, numbers: Index) -> list[list[str]]:
+    """The names of features as the cells of a column of names."""
+    return [[features.names[u]] for u in numbers.tolist()]
+
+
+def _levels(result: Result) -> Section:
+    """The columns of the model's factors and groups, those of the largest effects first."""
+    features, design = result.features, result.design
+    columns = result.model.support[result.by_effect]
+    columns = np.array(
+        [c for c in columns.tolist() if features.columns[features.number[c]].size > 1],
+        dtype=np.intp,
+    )
+    coef = result.model.coef[columns]
+    table = [
+        SectionColumn("column", [[result.names[c]] for c in columns.tolist()], "names"),
+        SectionColumn("coefficient", coef),
+        SectionColumn("× s.d.", coef * design.raw_spread[columns]),
+    ]
+    title = "The columns of these features, those of the largest effects first"
+    return Section(title, table=SectionTable(table, what="columns"))

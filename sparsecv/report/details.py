@@ -18,11 +18,21 @@ from ..selection.choice import Choice
 from ..selection.claims import aim_of, of_every_size, step_is_proved
 from ..selection.projection import Projection
 from ..selection.result import HeldOut, Result
-from ..selection.sizes import changes, gamma_positions
-from .answer import answer
+from ..selection.sizes import gamma_positions
+from .answer import MAX_CHARACTERS, answer
 from .peers import linear_peers
 from .robustness import robustness
-from .sections import Fact, Section, SectionColumn, SectionTable, counted, number, numbers, percent
+from .sections import (
+    Fact,
+    Section,
+    SectionColumn,
+    SectionTable,
+    counted,
+    listed,
+    number,
+    numbers,
+    percent,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -112,7 +122,7 @@ def _every_size(result: Result, with_peers: bool) -> Section:
     if any(proved) and not all(proved):
         columns.append(SectionColumn("proved", ["yes" if p else "no" for p in proved], "words"))
     supports = [np.empty(0, dtype=np.intp), *(model.support for model in sizes)]
-    steps = [changes(before, now, result.names) for before, now in pairwise(supports)]
+    steps = [result.features.changes(before, now) for before, now in pairwise(supports)]
     columns.append(SectionColumn("what changes", steps, "names"))
     table = SectionTable(columns, marks.chosen, "sizes").filled()
     return Section("Every size", table=table, sentences=sentences, picture=picture)
@@ -333,7 +343,7 @@ def _inference(result: Result, frame: DataFrame) -> Section:
     ends = list(zip(frame["low"].tolist(), frame["high"].tolist(), strict=True))
     p_values = zip(frame["p_low"].tolist(), frame["p_high"].tolist(), strict=True)
     columns = [
-        SectionColumn("column", frame.index.tolist(), "words"),
+        SectionColumn("column", [[name] for name in frame.index], "names"),
         SectionColumn("least squares", frame["coef"].to_numpy()),
         SectionColumn("p-value", [_p_value(low, high) for low, high in p_values], "words"),
         SectionColumn(f"{level} interval", [_interval(low, high) for low, high in ends], "words"),
@@ -356,8 +366,12 @@ def _inference(result: Result, frame: DataFrame) -> Section:
         )
     if np.isnan(ends).any():
         sentences.append("A column that the others determine has no coefficient of its own.")
-    if model.support.size > len(frame):
-        sentences.append("Columns that enter together are searched for, but not tested.")
+    if about["left_out"]:
+        names = listed(about["left_out"], MAX_CHARACTERS)
+        sentences.append(
+            "Columns that enter together are searched for, but not tested. Left out are therefore: "
+            f"{names}."
+        )
     if not model.support.size:
         sentences.append("No column is selected, so that there is nothing to test.")
     title = "p-values and intervals that know about the search"

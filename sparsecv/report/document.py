@@ -40,8 +40,9 @@ def document(result: Result) -> dict[str, Any]:
         if what == "inference":
             entries[what] = frame.attrs | frame.reset_index().to_dict("list")
         else:  # In a file "columns" are names, and not positions.
-            named = frame.drop(columns="columns").rename(columns={"names": "columns"})
-            entries[what] = named.to_dict("list")
+            named = frame.rename(columns={"names": "features"}).to_dict("list")
+            own = [result.called(np.array(one, dtype=np.intp)) for one in named["columns"]]
+            entries[what] = named | {"columns": own}
     return dict(plain(entries))
 
 
@@ -128,9 +129,10 @@ def _rule(choice: Choice, claim: Claim) -> dict[str, Any]:
 
 
 def _coefficients(result: Result, model: Model) -> dict[str, Any]:
-    """Names and coefficients of a model's features, in lists of the same order."""
+    """Names and coefficients of a model's columns, in lists of the same order, and its features."""
     return {
         "support": result.called(model.support),
+        "features": result.features.called(model.support),
         "coef": model.coef[model.support],
         "intercept": model.intercept,
         "proved": model.proved,

@@ -1,8 +1,9 @@
 """What a fit tells of its sizes, subsets, rules and columns, as data frames of pandas.
 
 Estimators return these frames, and the command prints them and writes them as JSON. In every frame
-"columns" holds the positions of a model's columns, as a list, and "names" their names. Where a
-function takes ``seconds``, its searches end after so many; None is no limit.
+"columns" holds the positions of a model's columns, as a list, and "names" the names of its
+features, of which a factor or a group is one. Where a function takes ``seconds``, its searches end
+after so many; None is no limit.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..design.design import Array
+from ..design.features import Features
 from ..design.folds import Index
 from ..design.model import Model, values_of
 from ..errors import InputError
@@ -41,18 +43,19 @@ def frame_of(values: Mapping[str, Any], labels: list[Any] | range | None = None)
     return DataFrame(values, index=labels)
 
 
-def columns_and_names(supports: Iterable[Index], names: Sequence[str]) -> dict[str, Any]:
-    """The two entries that say which columns models have: their positions, and their names."""
-    columns = [support.tolist() for support in supports]
-    return {"columns": columns, "names": [[names[c] for c in some] for some in columns]}
+def columns_and_names(supports: Iterable[Index], features: Features) -> dict[str, Any]:
+    """The two entries that say what models have: positions of columns, and names of features."""
+    kept = [np.asarray(support, dtype=np.intp) for support in supports]
+    names = [features.called(support) for support in kept]
+    return {"columns": [support.tolist() for support in kept], "names": names}
 
 
-def path_frame(sizes: Sequence[Model], names: Sequence[str]) -> DataFrame:
+def path_frame(sizes: Sequence[Model], features: Features) -> DataFrame:
     """The model of every size: "coef" has the coefficients of "columns", in the same order."""
     values: dict[str, Any] = {
         "tau": values_of(sizes, "tau"),
         "gamma": values_of(sizes, "gamma"),
-        **columns_and_names((model.support for model in sizes), names),
+        **columns_and_names((model.support for model in sizes), features),
         "coef": [model.coef[model.support].tolist() for model in sizes],
     }
     for name in ("intercept", "cv_error", "std_error", "proved"):
@@ -66,7 +69,7 @@ def path_frame(sizes: Sequence[Model], names: Sequence[str]) -> DataFrame:
 def criteria_of_sizes(result: Result) -> DataFrame:
     """The criteria of the model of every size, beside its CV error."""
     sizes = result.sizes
-    supports = columns_and_names((model.support for model in sizes), result.names)
+    supports = columns_and_names((model.support for model in sizes), result.features)
     tau, error = values_of(sizes, "tau"), values_of(sizes, "cv_error")
     return frame_of({"tau": tau, **supports, "cv_error": error, **_criteria(result)})
 
@@ -91,7 +94,7 @@ def alternatives_of_sizes(result: Result, n: int, seconds: float | None) -> Data
         entries = alternatives_table(*fit, ranked_by_size(*fit, n, seconds), errors=None)
     values: dict[str, Any] = {}
     for name, entry in entries.items():
-        own = columns_and_names(entry, result.names) if name == "columns" else {name: entry}
+        own = columns_and_names(entry, result.features) if name == "columns" else {name: entry}
         values |= own  # The frame keeps the order of the entries.
     return frame_of(values)
 
@@ -109,7 +112,7 @@ def comparison(result: Result) -> DataFrame:
     values = {
         "tau": [one.tau for one in every],
         "gamma": [one.gamma for one in every],
-        **columns_and_names(supports, result.names),
+        **columns_and_names(supports, result.features),
         **{name: [getattr(one, name) for one in every] for name in own},
         "certified": [claim_of(study, surface, one).proved for one in every],
         "lambda_": [np.nan if one.lambda_ is None else one.lambda_ for one in every],
@@ -126,7 +129,7 @@ def _least_criteria(result: Result) -> DataFrame:
     found = {
         "tau": values_of(models, "tau"),
         "gamma": values_of(models, "gamma"),
-        **columns_and_names((model.support for model in models), result.names),
+        **columns_and_names((model.support for model in models), result.features),
         **dict.fromkeys(("cv_error", "lower", "upper"), unknown),
         "criterion": [float(np.nanmin(values[name])) for name in rules],
         "certified": all(model.proved for model in result.sizes),
@@ -202,6 +205,7 @@ def inference_of(
             f"these columns are selected ({event}), {kept}; "
             "errors are independent and normal with one variance"
         ),
+        "left_out": result.features.called(np.setdiff1d(result.model.support, columns)),
         "hidden": [label for label, one in zip(labels, found.hidden(level), strict=True) if one],
         "complete": status is Status.OPTIMAL,
         "status": str(status),
@@ -222,7 +226,7 @@ def near_best_of(result: Result, within: float, seconds: float | None) -> DataFr
     made = frame_of(
         {
             "tau": [one.size for one in answers],
-            **columns_and_names(supports, result.names),
+            **columns_and_names(supports, result.features),
             "objective": [one.objective for one in answers],
             "excess": found.value / least - 1.0 if least > 0.0 else np.zeros(len(answers)),
         }
@@ -233,22 +237,19 @@ def near_best_of(result: Result, within: float, seconds: float | None) -> DataFr
 
 
 def importance_of(result: Result, seconds: float | None) -> DataFrame:
-    """What each column is worth to the best fit, those first without which it loses most.
-
-    The columns of a group are a unit, and share what was found of it.
-    """
+    """What each feature is worth to the best fit, those first without which it loses most."""
     found = importance(result, seconds)
-    columns = result.design.kept[np.concatenate(found.units)]
-    unit = np.repeat(np.arange(len(found.units)), [unit.size for unit in found.units])
+    first = result.design.kept[[unit[0] for unit in found.units]]
     values = {
-        "position": columns,
-        "without": found.without[unit],
-        "with_": found.having[unit],
-        "proved": [found.status[u] is Status.OPTIMAL for u in unit],
+        "position": first,
+        "without": found.without,
+        "with_": found.having,
+        "proved": [status is Status.OPTIMAL for status in found.status],
     }
-    # Where no fit may lack a column, its number is NaN, and it stands first.
-    order = np.lexsort((found.having[unit], -np.nan_to_num(found.without[unit], nan=np.inf)))
-    made = frame_of(values, [result.names[c] for c in columns]).rename_axis("column").iloc[order]
+    # Where no fit may lack a feature, its number is NaN, and it stands first.
+    order = np.lexsort((found.having, -np.nan_to_num(found.without, nan=np.inf)))
+    labels = [result.features.called(first[[u]])[0] for u in range(first.size)]
+    made = frame_of(values, labels).rename_axis("column").iloc[order]
     made.attrs.update(_about(result), status=str(worst(found.status)))
     return made
 

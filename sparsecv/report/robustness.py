@@ -16,7 +16,6 @@ from ..selection.partitions import choices_by_partition
 from ..selection.result import Result
 from ..selection.row_influence import chosen_support, comparison_on_rows, parts_of, row_influence
 from ..selection.row_removals import row_removals
-from ..selection.sizes import changes
 from ..solvers.core.limits import Limits
 from .answer import MAX_CHARACTERS
 from .frames import columns_and_names, frame_of
@@ -39,7 +38,7 @@ def influence_of_rows(result: Result, limits: Limits) -> DataFrame:
     weights = comparison_on_rows(result)
     influence = row_influence(problem, data, support, list(parts.values()), limits, weights)
     supports = (result.design.kept[one] for one in influence.supports)
-    values = {"stays": ~influence.changed, **columns_and_names(supports, result.names)}
+    values = {"stays": ~influence.changed, **columns_and_names(supports, result.features)}
     values |= {"lead": influence.lead, "proved": influence.proved}
     what = "row" if result.table.source.groups is None else "group"
     return frame_of(values, list(parts)).rename_axis(what)
@@ -70,29 +69,30 @@ def removals_of_rows(result: Result, most: int, limits: Limits) -> DataFrame:
     values = {"stays": np.array(stays, dtype=object)}
     frame = frame_of(values, range(1, most + 1)).rename_axis("rows removed")
     if rows.size:
-        example = columns_and_names([result.design.kept[best]], result.names)
+        example = columns_and_names([result.design.kept[best]], result.features)
         frame.attrs = {"rows": rows.tolist()} | {name: one[0] for name, one in example.items()}
     return frame
 
 
 def partitions_of_rows(result: Result, n: int) -> DataFrame:
-    """How often every rule chooses each column on n other partitions of the rows into folds.
+    """How often every rule chooses each feature on n other partitions of the rows into folds.
 
     A column of the frame is the share of partitions of one rule, that of the fit first. "selected"
-    says which columns the model has, and the attribute "same" on what share of the partitions the
+    says which features the model has, and the attribute "same" on what share of the partitions the
     fit's rule chooses exactly these.
     """
     supports = list(choices_by_partition(result, n))
     assert result.study is not None  # Else the line above has refused the fit.
-    own, positions = result.study.rule, np.arange(result.model.coef.size)
-    selected = np.isin(positions, result.model.support)
+    own, features = result.study.rule, result.features
+    positions = np.arange(len(features.names))
+    selected = np.isin(positions, features.among(result.model.support))
     by_rule = {
-        rule: np.array([np.isin(positions, choices[rule]) for choices in supports])
+        rule: np.array([np.isin(positions, features.among(choices[rule])) for choices in supports])
         for rule in (own, *(rule for rule in supports[0] if rule != own))
     }
     values: dict[str, NDArray[Any]] = {"selected": selected}
     values |= {rule: chosen.mean(axis=0) for rule, chosen in by_rule.items()}
-    frame = frame_of(values, [*result.names]).rename_axis("column")
+    frame = frame_of(values, [*features.names]).rename_axis("column")
     frame.attrs["same"] = float((by_rule[own] == selected).all(axis=1).mean())
     return frame
 
@@ -141,7 +141,7 @@ def _influence(frame: DataFrame, result: Result) -> Section:
 
 def _steps(columns: list[int], result: Result) -> list[str]:
     """The names of columns that the model lacks, after a plus, and has besides, after a minus."""
-    return changes(result.model.support, np.array(columns, dtype=np.intp), result.names)
+    return result.features.changes(result.model.support, np.array(columns, dtype=np.intp))
 
 
 def _removals(frame: DataFrame, result: Result) -> Iterator[str]:
@@ -169,7 +169,7 @@ def _partitions(frame: DataFrame) -> Section:
     rules = frame.columns.drop("selected")
     shown = frame[frame["selected"] | (frame[rules] > 0.0).any(axis=1)]
     columns = [
-        SectionColumn("column", [str(name) for name in shown.index], "words"),
+        SectionColumn("column", [[str(name)] for name in shown.index], "names"),
         SectionColumn("model", ["yes" if one else "" for one in shown["selected"]], "words"),
         *(SectionColumn(rule, [percent(share) for share in shown[rule]]) for rule in rules),
     ]

@@ -13,6 +13,12 @@ from typing import Any, Literal, NamedTuple
 
 from numpy.typing import NDArray
 
+from ..design.features import cut_name
+
+# Where room is limited, a name takes at most so many characters, less than a line of a screen
+# beside a label. The number is a choice.
+LONGEST_NAME = 60
+
 
 class Fact(NamedTuple):
     """One line above a table, such as "CV error  0.52 ± 0.03, mean squared held-out error".
@@ -126,15 +132,18 @@ def counted(count: int, what: str = "feature") -> str:
 def listed(names: Sequence[str], characters: int | None = None) -> str:
     """Names with commas between: as many as fit into some characters, and how many more.
 
-    Where not even the first name fits, the text holds its beginning. A text of one name is never
-    longer than ``characters``, for which None sets no limit.
+    No name takes more than LONGEST_NAME. Where not even the first name fits, its middle is left
+    out. A text of one name is never longer than ``characters``, for which None sets no limit.
     """
+    if characters is None:
+        return ", ".join(names)
+    names = [cut_name(name, LONGEST_NAME) for name in names]
     text = ", ".join(names)
-    if characters is None or len(text) <= characters:
+    if len(text) <= characters:
         return text
     for most in range(len(names) - 1, 0, -1):
         text = f"{', '.join(names[:most])} and {len(names) - most} more"
         if len(text) <= characters:
             return text
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-    return names[0][: max(characters - len(more) - 1, 1)] + "…" + more
+    return cut_name(names[0], characters - len(more)) + more

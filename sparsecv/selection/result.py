@@ -10,6 +10,7 @@ import numpy as np
 
 from ..cv.results import CVResult
 from ..design.design import Array, Design
+from ..design.features import Features
 from ..design.folds import Index
 from ..design.model import Model
 from ..design.prepare import Prepared
@@ -149,6 +150,12 @@ class Result:
         """Names of all columns; ``design.kept`` of them vary."""
         return self.table.names
 
+    @cached
+    def features(self) -> Features:
+        """The features that the columns are, alone or in groups, and what they are called."""
+        source = self.table.source
+        return Features.of(source.feature_names, self.design.asked, source.coding)
+
     @property
     def target(self) -> str:
         """What was fitted, in words: the name of the response, less that of its offset."""
@@ -172,8 +179,10 @@ class Result:
 
     @property
     def title(self) -> str:
-        """The name, and how many columns the model has."""
-        return f"{self.name}: {self.model.support.size} of {self.design.p} columns"
+        """The name, and how many features the model has."""
+        what = "features" if self.features.several else "columns"
+        own, every = len(self.features.called(self.model.support)), self.design.n_units
+        return f"{self.name}: {own} of {every} {what}"
 
     @property
     def marks(self) -> SizeMarks:
@@ -193,6 +202,36 @@ class Result:
     def by_effect(self) -> Index:
         """Positions in the model's support, those of the largest effects first."""
         return np.argsort(-np.abs(self.effects), kind="stable")
+
+    def feature_effects(self, model: Model) -> Array:
+        """What one standard deviation of every feature changes, shape (k,); NaN where it is not in.
+
+        A single column has its coefficient times its standard deviation. A factor or a group has
+        the standard deviation of what its columns add to a prediction, which has no sign.
+
+        model: One of this table.
+        """
+        design, found = self.design, np.full(len(self.features.names), np.nan)
+        place, lengths = np.searchsorted(design.kept, np.arange(design.p_raw)), design.raw_spread
+        for u in self.features.among(model.support).tolist():
+            columns = np.intersect1d(self.features.columns[u], model.support)
+            coef = model.coef[columns]
+            if self.features.columns[u].size == 1:
+                found[u] = coef[0] * lengths[columns[0]]
+                continue
+            solved = place[columns]
+            part = self.problem.data.X[:, solved] @ (coef * design.scale[solved])
+            # Without an intercept the columns of the problem are not centred.
+            mean = 0.0
+            if not design.protocol.intercept:
+                mean = float(coef @ (design.mean[solved] - design.shift[solved]))
+            found[u] = np.sqrt(max(part @ part / design.total - mean**2, 0.0))
+        return found
+
+    @property
+    def effects_by_size(self) -> Array:
+        """The effects of all features in the model of every size, shape (sizes, k)."""
+        return np.array([self.feature_effects(model) for model in self.sizes])
 
     def r_squared(self, cv_error: float) -> float:
         """R² = 1 − CV error / variance of y about its mean; NaN where y does not vary.

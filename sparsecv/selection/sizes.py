@@ -8,7 +8,6 @@ rows, or the projections.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -57,16 +56,6 @@ def size_marks(
     _, t = least(errors[None, :], taus, gammas=np.zeros(1), rounding=result.rounding)
     within = errors <= errors[t] + sizes[t].std_error + result.rounding
     return SizeMarks(chosen, least=t, one_se=int(np.flatnonzero(within)[0]))
-
-
-def changes(before: Index, now: Index, names: Sequence[str]) -> list[str]:
-    """The names of columns that came in, each after a plus, and that went out, after a minus.
-
-    before, now: Numbers of the columns of two models.
-    names: Of all columns.
-    """
-    came = [f"+{names[c]}" for c in np.setdiff1d(now, before)]
-    return came + [f"−{names[c]}" for c in np.setdiff1d(before, now)]
 
 
 def gamma_positions(result: CVResult, choice: Choice) -> Index:

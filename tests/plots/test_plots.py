@@ -213,7 +213,7 @@ def test_a_legend_has_every_column_that_is_drawn() -> None:
     assert set(names[1 : 1 + model.tau_]) == set(model.get_feature_names_out())
     others = len(used) - size_path.MAX_NAMED
     assert others > 1
-    assert names[-1] == f"{others} other columns"
+    assert names[-1] == f"{others} other features"
     drawn = [one for one in axes.get_lines() if one.get_marker() == "o"]
     assert len(drawn) == len(used)
 

@@ -16,10 +16,11 @@ from ..cv.benchmark import Row, averages, run
 from ..cv.settings import Settings
 from ..errors import InputError, file_faults
 from ..report import screen
+from ..report.progress import Steps
 from ..report.sections import Section, SectionColumn, SectionTable, percent
 from ..tables.datasets import resolve
 from . import grids, outputs
-from .console import Steps, names_in, open_console, progress
+from .console import names_in, open_console, progress
 from .options import Exit
 
 

@@ -6,14 +6,13 @@
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from ..clock import CLOCK
+from ..report.progress import Steps, line_on_terminal, lines
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,10 +21,6 @@ if TYPE_CHECKING:
     from ..cv.progress import Report
     from ..tables.marks import Reading
     from ..tables.table import Table
-
-# Where standard error is no terminal, a command says what it does after this many seconds, and not
-# more often than that. The number is a choice: shorter commands print results alone.
-FIRST_LINE_SECONDS = 2.0
 
 
 def read(data: str, asked: SimpleNamespace, report: Report) -> tuple[Table, list[str]]:
@@ -169,51 +164,6 @@ def open_console(quiet: bool, json_file: Path | None = None) -> Console:
     return Console(quiet=quiet, highlight=False, emoji=False, stderr=str(json_file) == "-")
 
 
-class Steps:
-    """What a command is doing, and how many steps of the whole call are done and known.
-
-    Each report of a phase counts steps of its own; here they are added up, so that both numbers
-    only grow. How many steps a phase has is known once it begins.
-
-    verbose: Whether the details of reports are shown.
-    """
-
-    def __init__(self, verbose: bool = False) -> None:
-        self._verbose, self._started = verbose, CLOCK.all_seconds()
-        self.words, self.done, self.total = "starting", 0, 0
-        # The phase that reports now, the number of its steps in its first and its last report, and
-        # the steps of all phases before it.
-        self._phase, self._first, self._last, self._before = "", 0, 0, 0
-
-    def __call__(self, what: str, done: int, total: int, detail: str = "") -> None:
-        """Take a report: of a phase so many steps are done, and so many there are in all.
-
-        The phase is what stands before the first comma of ``what``. It begins anew where fewer
-        steps are done than before; its steps then add to those of the phases before it. A phase
-        that goes on where an earlier call ended counts its steps from its first report.
-
-        detail: More words, which are shown with --verbose.
-        """
-        phase = what.split(",")[0]
-        if phase != self._phase or done < self._last:
-            self._phase, self._first, self._before = phase, done, self.done
-        self._last = done
-        self.done = max(self.done, self._before + done - self._first)
-        self.total = max(self.total, self._before + total - self._first)
-        self.words = f"{what} ({detail})" if detail and self._verbose else what
-
-    @property
-    def line(self) -> str:
-        """The seconds since the beginning, the phase, and the steps."""
-        words = "compiling, once" if CLOCK.compiles else self.words
-        return f"{self.seconds:.0f} s: {words}: {self.done} of {self.total} steps"
-
-    @property
-    def seconds(self) -> float:
-        """Seconds since the beginning of the call."""
-        return CLOCK.all_seconds() - self._started
-
-
 @contextmanager
 def progress(quiet: bool, steps: Steps) -> Iterator[None]:
     """Show steps on standard error while the block runs, unless ``quiet``.
@@ -225,42 +175,5 @@ def progress(quiet: bool, steps: Steps) -> Iterator[None]:
     if quiet:
         yield
         return
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        with _lines(steps):
-            yield
-        return
-    from rich.live import Live
-    from rich.text import Text
-
-    def shown() -> Text:
-        return Text(steps.line, no_wrap=True, overflow="ellipsis")
-
-    with Live(console=console, get_renderable=shown, transient=True, redirect_stdout=False):
+    with line_on_terminal(steps) if Console(stderr=True).is_terminal else lines(steps):
         yield
-
-
-@contextmanager
-def _lines(steps: Steps) -> Iterator[None]:
-    """Print steps in lines while the block runs.
-
-    A thread prints them, as a long unit of work reports nothing until it ends.
-    """
-    ended = threading.Event()
-
-    def speak() -> None:
-        wait = FIRST_LINE_SECONDS
-        while not ended.wait(wait):
-            with suppress(OSError, ValueError):  # Standard error is closed or full.
-                print(steps.line, file=sys.stderr, flush=True)
-            # Between two of these lines lies this share of the seconds so far, so that a command of
-            # an hour prints about sixty lines. The number is a choice.
-            wait = max(FIRST_LINE_SECONDS, 0.1 * steps.seconds)
-
-    thread = threading.Thread(target=speak, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()

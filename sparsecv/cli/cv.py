@@ -17,6 +17,7 @@ from ..errors import InputError
 from ..plots import curves, over_gamma, size_path
 from ..report.frames import alternatives_of_sizes, criteria_of_sizes
 from ..report.peers import linear_peers
+from ..report.progress import Steps
 from ..selection.certified_choice import choice_certificate
 from ..selection.claims import beyond_certificate
 from ..selection.intervals import fold_models
@@ -28,7 +29,7 @@ from ..solvers.core.result import Status
 from ..tables.table import Table
 from . import grids, outputs
 from .column_options import column_constraints
-from .console import Steps, announce_limit, note, progress, read, remarks
+from .console import announce_limit, note, progress, read, remarks
 from .deliver import deliver
 from .options import Exit
 

@@ -18,9 +18,10 @@ from ..errors import file_faults
 from ..report.details import sections
 from ..report.document import document, plain
 from ..report.page import page
+from ..report.progress import Steps
 from ..report.screen import show
 from ..selection.result import Result
-from .console import Steps, open_console, progress
+from .console import open_console, progress
 
 
 def deliver(

@@ -13,6 +13,7 @@ from ..design.design import Protocol
 from ..design.prepare import ALL_ROWS, prepare
 from ..plots.size_path import plot_size_path
 from ..report.frames import inference_of
+from ..report.progress import Steps
 from ..selection.certified_choice import model_certificate
 from ..selection.criteria import checked_criterion
 from ..selection.inference import covered_spread
@@ -21,7 +22,7 @@ from ..selection.run import fit_table
 from ..selection.study import Request
 from . import grids, outputs
 from .column_options import column_constraints
-from .console import Steps, announce_limit, progress, read, remarks
+from .console import announce_limit, progress, read, remarks
 from .cv import add_frames
 from .deliver import deliver
 from .options import Exit

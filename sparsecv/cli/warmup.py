@@ -16,9 +16,10 @@ from ..design.fold_data import RowFolds
 from ..design.folds import make_folds
 from ..design.row_table import RowTable
 from ..estimators import SparseRidge, SparseRidgeCV
+from ..report.progress import Steps
 from ..solvers.core.column_rules import Constraints
 from ..stability.sparse_ridge import SparseRidgeLearner
-from .console import Steps, note, progress
+from .console import note, progress
 
 
 def warmup() -> None:

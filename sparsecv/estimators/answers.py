@@ -71,12 +71,14 @@ class ModelAnswers(SparseLinearModel):
     @cached_property
     def path_(self) -> DataFrame:
         """The model of every size with its CV error; see the class."""
-        return path_frame(self._sizes_, self._features_)
+        with self._telling("the best of every size"):
+            return path_frame(self._sizes_, self._features_)
 
     @cached_property
     def criteria_(self) -> DataFrame:
         """AIC, BIC, EBIC and Mallows' Cp of every size; see the class."""
-        return criteria_of_sizes(self._kept_fit())
+        with self._telling("the best of every size"):
+            return criteria_of_sizes(self._kept_fit())
 
     def alternatives(self, n: int = 5) -> DataFrame:
         """Return the n best subsets of every size, by size and then in order of objective.
@@ -122,7 +124,9 @@ class ModelAnswers(SparseLinearModel):
         """
         n = checked_count(n, "n")
         if self._ranked_ is None or self._ranked_[0] != n:
-            self._ranked_ = n, alternatives_of_sizes(self._kept_fit(), n, self._seconds())
+            with self._telling(f"the {n} best of every size"):
+                found = alternatives_of_sizes(self._kept_fit(), n, self._seconds())
+            self._ranked_ = n, found
         return self._ranked_[1].copy()
 
     def near_best(self, within: float = 0.05) -> DataFrame:
@@ -171,7 +175,8 @@ class ModelAnswers(SparseLinearModel):
         >>> found.attrs["complete"]
         True
         """
-        return near_best_of(self._kept_fit(), within, self._seconds())
+        with self._telling("subsets that fit nearly as well"):
+            return near_best_of(self._kept_fit(), within, self._seconds())
 
     def importance(self) -> DataFrame:
         """Return what the best fit loses without each feature, and what it loses by having each.
@@ -208,7 +213,8 @@ class ModelAnswers(SparseLinearModel):
         >>> float(found.loc["x2", "without"])
         1.0
         """
-        return importance_of(self._kept_fit(), self._seconds())
+        with self._telling("the best fit without each column"):
+            return importance_of(self._kept_fit(), self._seconds())
 
     def inference(self, level: float = 0.95, sigma: float | None = None) -> DataFrame:
         """Return p-values and confidence intervals that know that the columns were searched for.
@@ -271,7 +277,8 @@ class ModelAnswers(SparseLinearModel):
           column   coef  p_high   low   high
         0     x0  1.021     0.0  0.78  1.263
         """
-        found = inference_of(self._kept_fit(), level, sigma, self._seconds())
+        with self._telling("the responses that select the same columns"):
+            found = inference_of(self._kept_fit(), level, sigma, self._seconds())
         return self._answered("inference", found)
 
     def _answered(self, name: str, found: DataFrame) -> DataFrame:
@@ -313,7 +320,8 @@ class ModelAnswers(SparseLinearModel):
         >>> found.loc["one-se", "columns"]
         [0]
         """
-        return comparison(self._kept_fit())
+        with self._telling("what every rule chooses"):
+            return comparison(self._kept_fit())
 
     def at_size(self, size: int) -> Any:
         """Return the model of another size; nothing is fitted again.

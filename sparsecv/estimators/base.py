@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from ..design.model import Model
 from ..design.prepare import ALL_ROWS, Prepared, prepare
 from ..design.saved import SavedModel
 from ..errors import InputError
+from ..report.progress import telling
 from ..selection.result import Result
 from ..solvers.core.column_rules import Constraints, ResolvedRules
 from ..tables.coding import Coding
@@ -456,6 +458,10 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
     def _seconds(self) -> float | None:
         """The seconds that a computation may take which is asked for after the fit; None: any."""
         return None if self.time_limit is None else float(self.time_limit)
+
+    def _telling(self, what: str) -> AbstractContextManager[None]:
+        """A block that takes long, in which a terminal or a notebook shows what is done."""
+        return telling(what, getattr(self, "verbose", None))
 
     def _kept_fit(self) -> Result:
         """The fit with its rows; an AttributeError where these are not there."""

@@ -161,7 +161,8 @@ class ModelFiles(SparseLinearModel):
         True
         """
         fit = self._kept_fit()
-        made = row_certificate(fit, Limits(self._seconds())) if rows else self._certified(fit)
+        with self._telling("the proof of a certificate"):
+            made = row_certificate(fit, Limits(self._seconds())) if rows else self._certified(fit)
         made.save(path)
         return made
 

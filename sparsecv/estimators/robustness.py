@@ -59,9 +59,9 @@ class ModelRobustness(ModelAnswers):
         >>> found.loc[~found["stays"], "columns"].to_dict()
         {7: [0, 1]}
         """
-        return self._answered(
-            "row_influence", influence_of_rows(self._kept_fit(), Limits(self._seconds()))
-        )
+        with self._telling("the best columns without each row"):
+            found = influence_of_rows(self._kept_fit(), Limits(self._seconds()))
+        return self._answered("row_influence", found)
 
     def row_removals(self, most: int = 10) -> DataFrame:
         """Return how many rows may be removed before other columns are the best.
@@ -101,9 +101,9 @@ class ModelRobustness(ModelAnswers):
         [True, True]
         """
         most = checked_count(most, "most")
-        return self._answered(
-            "row_removals", removals_of_rows(self._kept_fit(), most, Limits(self._seconds()))
-        )
+        with self._telling("the best columns without several rows"):
+            found = removals_of_rows(self._kept_fit(), most, Limits(self._seconds()))
+        return self._answered("row_removals", found)
 
     def partitions(self, n: int = 20) -> DataFrame:
         """Return how often each feature is chosen when the rows are divided into other folds.
@@ -139,6 +139,7 @@ class ModelRobustness(ModelAnswers):
         >>> SparseRidgeCV().fit(X, y).partitions(3)["projected"].tolist()
         [1.0, 1.0, 0.0]
         """
-        return self._answered(
-            "partitions", partitions_of_rows(self._kept_fit(), checked_count(n, "n"))
-        )
+        n = checked_count(n, "n")
+        with self._telling(f"the choices on {n} other partitions into folds"):
+            found = partitions_of_rows(self._kept_fit(), n)
+        return self._answered("partitions", found)

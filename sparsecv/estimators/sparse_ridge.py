@@ -192,7 +192,8 @@ class SparseRidge(ModelViews, ModelFiles):
             taus = [checked_tau(self.tau, ready.design)]
             gammas = [1.0 if self.gamma is None else self.gamma]
             request = Request(settings, gammas, taus, deadline=deadline)
-        found = fit_table(ready, request)
+        with self._telling("proving the best columns"):
+            found = fit_table(ready, request)
         self._keep(found.model)
         self.gamma_ = found.model.gamma
         self.status_, self.n_nodes_ = str(found.status), found.ended.n_nodes

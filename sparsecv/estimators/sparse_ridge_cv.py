@@ -13,7 +13,9 @@ from ..cv.settings import DEFAULT_SECONDS, Settings
 from ..design.fold_models import FoldModels
 from ..design.folds import Folds
 from ..design.model import Model
+from ..design.prepare import Prepared
 from ..errors import InputError, UnprovedWarning, warn_caller
+from ..report.progress import tell
 from ..selection.certified_choice import choice_certificate
 from ..selection.choice import Choice
 from ..selection.claims import Claim, beyond_certificate
@@ -84,8 +86,9 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         Threads over folds, as in joblib; processes or a cluster inside ``joblib.parallel_config``.
     random_state : int, RandomState or None
         For the shuffle of K folds; a fixed seed by default, so that a fit can be repeated.
-    verbose : int
-        1 prints what is being done, and about how long it takes.
+    verbose : int or None
+        None shows what is being done in one line, on a terminal or in a notebook alone, once a call
+        has taken two seconds; 0 shows nothing; 1 prints it everywhere, and about how long it takes.
     tol : float or None
         Relative tolerance of the least CV error, for ``method="search"`` (by default 0.01) and
         ``gammas="global"`` (by default 1e-4).
@@ -229,7 +232,7 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         nested: bool | int = False,
         n_jobs: int | None = None,
         random_state: Any = 0,
-        verbose: int = 0,
+        verbose: int | None = None,
         unknown: str = "error",
     ) -> None:
         self.cv = cv
@@ -297,7 +300,6 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         self._forget()
         named = ("method", "backend", "time_limit", "n_jobs", "tol", "prove")
         settings = Settings(**{name: getattr(self, name) for name in named})
-        progress: dict[str, Any] = {"progress": _printed} if self.verbose else {}
         request = Request(
             settings,
             self.gammas,
@@ -305,12 +307,13 @@ class SparseRidgeCV(ModelViews, ModelFiles):
             rule=self.rule,
             seed=self.random_state,
             deadline=settings.deadline(),  # The time limit counts the checks that follow, too.
-            **progress,
+            progress=tell,
         )
         partitions = request.partitions(self._protocol().name)
         ready = self._prepared(X, y, sample_weight, groups, self.cv, partitions, offset)
         refuse_nested(ready.data, self.cv, self.nested, groups)
-        found = fit_table(ready, request)
+        with self._telling("fitting the folds"):
+            found = self._fitted(ready, request, groups)
         assert found.held_out is not None
         study, surface, choice = found.held_out
         self._remember(found)
@@ -319,12 +322,19 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         # too short.
         if not study.plan.needs_no_proof or found.status is Status.TIME_LIMIT:
             self._warn_of_what_is_open(found.claim, found.model)
-        if self.nested:
-            found.expected = nested_error(study, self.cv, self.nested, groups)
+        if found.expected is not None:
             self.nested_error_ = found.expected.error
             self.nested_std_error_ = found.expected.std_error
         ready.release()
         return self
+
+    def _fitted(self, ready: Prepared, request: Request, groups: Any) -> Result:
+        """The fit of a table, with the error to expect on new data where ``nested`` asks for it."""
+        found = fit_table(ready, request)
+        if self.nested:
+            assert found.study is not None
+            found.expected = nested_error(found.study, self.cv, self.nested, groups)
+        return found
 
     def __getattr__(self, name: str) -> Any:
         """Say what a nested error needs, where there is none.
@@ -447,8 +457,3 @@ class SparseRidgeCV(ModelViews, ModelFiles):
                 "its support may not be the best one",
                 UnprovedWarning,
             )
-
-
-def _printed(what: str, done: int, total: int, detail: str = "") -> None:
-    """Print the progress of a fit; parameters as of :class:`~sparsecv.cv.progress.Report`."""
-    print(f"{what}: {done} of {total}{detail and f' ({detail})'}")

@@ -54,6 +54,8 @@ class ModelViews(ModelRobustness):
         'CV error'
         """
         found = self._kept_fit()
+        with self._telling("the best of every size"):
+            _ = found.sizes  # Nothing else of a picture takes long.
         return draw_sizes(ax, found.sizes, found.marks, found.effects_by_size, found.features.names)
 
     def summary(self, *, table: bool = False) -> str:
@@ -130,7 +132,8 @@ class ModelViews(ModelRobustness):
         True
         """
         found = self._result()
-        made = page(found.title, sections(found, peers=True))
+        with self._telling("the page of a report"):
+            made = page(found.title, sections(found, peers=True))
         if path is None:
             return made
         made.write(path)

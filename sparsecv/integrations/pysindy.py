@@ -18,7 +18,9 @@ from sklearn.utils.validation import check_is_fitted
 from ..design.folds import make_folds
 from ..errors import InputError, UnprovedWarning, not_installed, warn_caller
 from ..estimators.sparse_ridge_cv import SparseRidgeCV
+from ..report.progress import tell, telling
 from ..solvers.api import solve
+from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Answer, Status, relative_gap
 from ..tables.columns import is_integer
@@ -87,7 +89,8 @@ class _Optimizer(BaseOptimizer):  # type: ignore[misc]
         try:
             # PySINDy asks for two dimensions; the parameter itself stays as it was given
             self.initial_guess = None if guess is None else np.atleast_2d(np.asarray(guess, float))
-            super().fit(x, y, sample_weight=sample_weight)
+            with telling("fitting the equations"):
+                super().fit(x, y, sample_weight=sample_weight)
         finally:
             self.initial_guess = guess
             del self._kept
@@ -123,7 +126,7 @@ class SparseRidgeOptimizer(_Optimizer):
     alpha : float
         Ridge weight α ≥ 0.
     regression_timeout : float
-        Seconds: for all equations together with ``target_sparsity``, else for each.
+        Seconds for all equations together, also where each has a size of its own.
     constraint_lhs : array, shape (n_constraints, n_features · n_targets), optional
         Rows with one entry that is not zero: each fixes a coefficient. A coefficient that is fixed
         to another value than 0 counts as one of the coefficients allowed.
@@ -237,7 +240,10 @@ class SparseRidgeOptimizer(_Optimizer):
 
         Returns: The solution of every equation, in their order.
         """
-        answers = [one.solved(self.regression_timeout) for one in equations]
+        limits, answers = Limits(self.regression_timeout), list[Answer]()
+        for t, one in enumerate(equations):
+            tell("fitting the equations", t, len(equations))
+            answers.append(one.solved(limits.share(len(equations) - t).remaining()))
         pairs = list(zip(answers, equations, strict=True))
         objectives = [answer.objective + one.constant for answer, one in pairs]
         bounds = [answer.lower_bound + one.constant for answer, one in pairs]
@@ -389,7 +395,7 @@ class _Equation:
         if most > 0:
             self.problem = SparseRidgeProblem(x[:, self.free], left, gamma=2.0 * alpha, tau=most)
 
-    def solved(self, seconds: float) -> Answer:
+    def solved(self, seconds: float | None) -> Answer:
         """The best support of this equation alone, found within so many seconds."""
         if self.problem is None:
             return self.nothing
@@ -430,7 +436,8 @@ class SparseRidgeCVOptimizer(_Optimizer):
         "one-se" takes the fewest terms whose CV error is within one standard error of the least,
         "minimum" the least CV error; the other rules of :class:`sparsecv.SparseRidgeCV` work, too.
     regression_timeout : float or None
-        Seconds for each equation; what is not proved by then is an estimate.
+        Seconds for all equations together, each of which has an equal share of those that are left;
+        what is not proved by then is an estimate.
     normalize_columns : bool
         Divide the columns of X by their lengths first; α then weighs the scaled coefficients.
     copy_X : bool
@@ -472,7 +479,7 @@ class SparseRidgeCVOptimizer(_Optimizer):
         max_size: int | None = None,
         alphas: ArrayLike = (0.0, 1e-5, 1e-2),
         rule: str = "one-se",
-        regression_timeout: float | None = 60,
+        regression_timeout: float | None = 20,
         normalize_columns: bool = False,
         copy_X: bool = True,
         verbose: bool = False,
@@ -504,7 +511,9 @@ class SparseRidgeCVOptimizer(_Optimizer):
         self.models_: list[SparseRidgeCV | None] = []
         self.proved_: list[bool] = []
         coef = np.zeros((n_targets, x.shape[1]))
+        limits = Limits(self.regression_timeout)
         for t in range(n_targets):
+            tell("fitting the equations", t, n_targets)
             if most == 0 or not y[:, t].any():
                 self.models_.append(None)
                 self.proved_.append(True)
@@ -516,8 +525,8 @@ class SparseRidgeCVOptimizer(_Optimizer):
                 fit_intercept=False,
                 standardize=False,
                 rule=self.rule,
-                time_limit=self.regression_timeout,
-                verbose=int(self.verbose),
+                time_limit=limits.share(n_targets - t).remaining(),
+                verbose=1 if self.verbose else None,
             )
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")

@@ -9,9 +9,9 @@ import pytest
 from support.inside import CLOCK, compiled, main
 from support.tables import five_columns, write_csv
 
-from sparsecv.cli import console
-from sparsecv.cli.console import Steps
 from sparsecv.clock import Clock
+from sparsecv.report import progress
+from sparsecv.report.progress import Steps
 
 Capture = pytest.CaptureFixture[str]
 LINE = re.compile(r"[0-9]+ s: (.+): ([0-9]+) of ([0-9]+) steps")
@@ -105,7 +105,7 @@ def test_a_kernel_that_is_compiled_is_being_compiled(
 
 
 def test_lines_come_while_a_command_works(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
-    monkeypatch.setattr(console, "FIRST_LINE_SECONDS", 0.02)
+    monkeypatch.setattr(progress, "FIRST_LINE_SECONDS", 0.02)
     write_csv(Path("t.csv"), *five_columns())
     assert main(["cv", "t.csv", "--nested"]) == 0
     said = [LINE.fullmatch(line) for line in capsys.readouterr().err.splitlines()]

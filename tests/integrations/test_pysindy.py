@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pickle
 import sys
+from contextlib import nullcontext
 from itertools import combinations, product
 from typing import Any
 
@@ -280,6 +281,44 @@ def test_what_cross_validation_is_refused_or_finds_nothing_in() -> None:
     assert opt.sizes_[1] == 0
     assert opt.models_[1] is None
     pickle.loads(pickle.dumps(opt))
+
+
+def test_all_equations_share_one_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the number of equations; every one has an equal share of the seconds left."""
+    given: list[float] = []
+
+    class Watched(ours.SparseRidgeCV):  # type: ignore[misc, name-defined]
+        def __init__(self, **how: Any) -> None:
+            given.append(how["time_limit"])
+            super().__init__(**how)
+
+    monkeypatch.setattr(ours, "SparseRidgeCV", Watched)
+    X, Y = system(3, q=7)
+    found = SparseRidgeCVOptimizer(cv=2).fit(X, Y)
+    assert found.regression_timeout == 20
+    assert len(given) == sum(model is not None for model in found.models_)
+    assert all(seconds <= 20.0 / (7 - t) for t, seconds in enumerate(given))
+    seconds: list[float] = []
+    solve = ours.solve
+    monkeypatch.setattr(
+        ours, "solve", lambda *a, **how: seconds.append(how["time_limit"]) or solve(*a, **how)
+    )
+    SparseRidgeOptimizer(None, [2] * 7, regression_timeout=7.0).fit(X, Y)
+    assert seconds[0] <= 1.0
+    assert all(one <= 7.0 / (7 - t) for t, one in enumerate(seconds))
+
+
+def test_one_line_shows_all_equations(monkeypatch: pytest.MonkeyPatch) -> None:
+    from sparsecv.report import progress
+
+    shown: list[Any] = []
+    monkeypatch.setattr(
+        progress, "_display", lambda steps: shown.append(steps) or nullcontext(steps)
+    )
+    X, Y = system(3, q=3)
+    SparseRidgeCVOptimizer(cv=2).fit(X, Y)
+    assert len(shown) == 1
+    assert shown[0].done >= 2
 
 
 def test_without_pysindy_one_line_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

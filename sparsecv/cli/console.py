@@ -124,29 +124,6 @@ def announce_limit(plan: RunPlan, n_features: int, asked: SimpleNamespace) -> No
     )
 
 
-def remarks(source: Table) -> Iterator[str]:
-    """Yield sentences on the rows: their weights and groups, and which are left out."""
-    from ..report.sections import counted
-
-    named = {"weights": source.weights_name, "groups": source.groups_name}
-    if roles := [f"{what} {name}" for what, name in named.items() if name is not None]:
-        yield ", ".join(roles)
-    if source.offset_name is not None:
-        yield (
-            f"{source.offset_name} was taken off {source.target_name}: errors and coefficients are "
-            "those of what is left, and predictions add it again."
-        )
-    if source.rows_left_out:
-        # Where missing values are filled, only rows without a response are left out.
-        lost = "their response is" if source.missing else "values are"
-        were = "was" if source.rows_left_out == 1 else "were"
-        rows = counted(source.rows_left_out, "row")
-        yield f"{rows} {were} left out, as {lost} missing."
-    if source.missing is not None:
-        what = f"by the {source.missing} of each fold's training rows"
-        yield f"Missing values were filled {what}, and for the model by that of all rows."
-
-
 def names_in(text: str) -> tuple[str, ...]:
     """Split a comma-separated list of names."""
     return tuple(part.strip() for part in text.split(",") if part.strip())

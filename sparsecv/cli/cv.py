@@ -29,7 +29,7 @@ from ..solvers.core.result import Status
 from ..tables.table import Table
 from . import grids, outputs
 from .column_options import column_constraints
-from .console import announce_limit, note, progress, read, remarks
+from .console import announce_limit, note, progress, read
 from .deliver import deliver
 from .options import Exit
 
@@ -111,7 +111,7 @@ def _shown(held_out: HeldOut, source: Table) -> Shown:
     trees, nodes = (int(surface.table(name).sum()) for name in ("n_mio", "n_nodes"))
     problems = surface.folds.k * surface.taus.size * surface.gammas.size
     searches = f"{problems:,} training problems (folds × τ × γ), {trees:,} searches, "
-    return Shown(remarks=list(remarks(source)), searches=f"{searches}{nodes:,} nodes.")
+    return Shown(searches=f"{searches}{nodes:,} nodes.")
 
 
 def _certify(result: Result, held_out: HeldOut, path: Path) -> None:

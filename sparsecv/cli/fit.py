@@ -22,7 +22,7 @@ from ..selection.run import fit_table
 from ..selection.study import Request
 from . import grids, outputs
 from .column_options import column_constraints
-from .console import announce_limit, progress, read, remarks
+from .console import announce_limit, progress, read
 from .cv import add_frames
 from .deliver import deliver
 from .options import Exit
@@ -72,7 +72,7 @@ def fit(data: str, **options: Any) -> Exit:
         interrupted = INTERRUPTED if stop.is_set() else ""
         ended = result.ended
         searches = f"The search took {ended.seconds:.3g} s and {ended.n_nodes:,} nodes."
-        result.shown = Shown(remarks=list(remarks(source)), searches=searches)
+        result.shown = Shown(searches=searches)
         # Other sizes are searched for once, where they are needed, and after Ctrl-C only estimated.
         remaining = 0.0 if interrupted else deadline.remaining()
         result.ended = ended._replace(remaining=remaining)

@@ -21,7 +21,7 @@ from ..tables.dask_table import DaskTable
 from ..tables.table import Table
 from .design import Array, Design, Protocol, Summary, make_design
 from .fold_data import FoldData, RowFolds
-from .folds import Folds, make_folds, moment_folds
+from .folds import Folds, Index, make_folds, moment_folds
 from .missing import fill_values, filled
 from .moment_folds import MomentFolds
 from .moments import FoldMoments
@@ -40,6 +40,7 @@ class Prepared:
         made and the rows are released.
     fills, shape (p_raw,): What the model of all rows fills missing values with; None where missing
         values are errors.
+    holes, shape (p_raw,): How many values of each column are missing; None where they are errors.
     holds_out: Whether folds hold rows out; else all rows are the one fold.
     """
 
@@ -47,6 +48,7 @@ class Prepared:
     design: Design
     make: Callable[[], FoldData] | None
     fills: Array | None = None
+    holes: Index | None = None
     holds_out: bool = True
 
     def problem(self) -> SparseRidgeProblem:
@@ -111,7 +113,8 @@ def prepare(
     def make() -> FoldData:
         return RowFolds(RowTable.of(design, X, y, *own), layout)
 
-    return Prepared(source, design, make, fills, folds is not ALL_ROWS)
+    holes = None if fills is None else np.isnan(X).sum(axis=0)
+    return Prepared(source, design, make, fills, holes, folds is not ALL_ROWS)
 
 
 def rows_design(

@@ -134,7 +134,7 @@ class ModelAnswers(SparseLinearModel):
 
         This is about the fit to the response of all rows: the training objective of up to ``tau_``
         columns at the model's gamma, or the criterion that has chosen the size. Nothing is held
-        out. A model of :class:`SparseRidgeCV` need not be the best of these fits.
+        out.
 
         Parameters
         ----------
@@ -155,8 +155,9 @@ class ModelAnswers(SparseLinearModel):
         Raises
         ------
         InputError
-            ``within`` is no number >= 0, coefficients have bounds, or there are more than 168
-            columns.
+            ``within`` is no number >= 0, coefficients have bounds, there are more than 168 columns,
+            or the columns are a projection of an average, as the default rule of
+            :class:`SparseRidgeCV` chooses them, which is not meant to be the best for y.
         AttributeError
             The model has no rows: it comes from a file, a pickle or :meth:`at_size`.
 
@@ -197,7 +198,7 @@ class ModelAnswers(SparseLinearModel):
         Raises
         ------
         InputError
-            Coefficients have bounds, or there are more than 168 columns.
+            As :meth:`near_best`, apart from ``within``.
         AttributeError
             The model has no rows: it comes from a file, a pickle or :meth:`at_size`.
 

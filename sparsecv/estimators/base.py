@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -304,10 +304,15 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
     def _labels(self, p: int) -> list[str]:
         """Names of the p columns of ``coef_``; x0, x1 and so on where they have none."""
         if self._coding_ is not None:
-            return list(self.coef_names_)
+            return list(self._coding_.features)
         return [
             str(name) for name in getattr(self, "feature_names_in_", map("x{}".format, range(p)))
         ]
+
+    def _name_columns(self, labels: Sequence[str], levels: Mapping[str, Sequence[str]]) -> None:
+        """Set the attributes that name the columns of ``coef_``, and the levels of factors."""
+        self.coef_names_ = np.array(labels, dtype=object)
+        self.levels_ = {name: list(own) for name, own in levels.items()}
 
     def _prepared(
         self,
@@ -378,12 +383,11 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         y = y.astype(np.float64)
         if coding is not None:
             self._coding_, self.n_features_in_ = coding, len(coding.names)
-            self.levels_ = {name: list(levels) for name, levels in coding.levels.items()}
-            self.coef_names_ = np.array(coding.features, dtype=object)
         # Older scikit-learn cannot read the names of every frame library.
         if given is not None and not hasattr(self, "feature_names_in_"):
             self.feature_names_in_ = np.array(given, dtype=object)
         labels = self._labels(X.shape[1])
+        self._name_columns(labels, {} if coding is None else coding.levels)
         checked_fill(self.missing)
         for j in _columns_not_finite(X).tolist():
             infinite, empty = np.isinf(X[:, j]).any(), np.isnan(X[:, j]).all()

@@ -55,6 +55,7 @@ class ModelFiles(SparseLinearModel):
         self.n_features_in_ = len(saved.features)
         if saved.named:
             self.feature_names_in_ = np.array(saved.features, dtype=object)
+        self._name_columns(saved.features, saved.levels)
         self.status_ = "optimal" if model.proved else "not proved"
         self.gamma_, self._offset_ = model.gamma, saved.offset
         if saved.fills:

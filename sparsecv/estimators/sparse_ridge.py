@@ -91,11 +91,11 @@ class SparseRidge(ModelViews, ModelFiles):
     n_features_in_, feature_names_in_ : int, ndarray of str
         Number of columns of X, and their names where X had names.
     levels_, coef_names_ : dict, ndarray of str
-        Only after ``fit`` to a data frame with columns of text: the levels of those columns, and
-        the names of the columns that ``coef_`` and ``support_`` count. A text column becomes a 0/1
-        column ``name=level`` for each level, which enter together and count as one feature (of two
-        levels, the second has a column alone). The text column's name or position stands for all of
-        them in ``constraints``.
+        The levels of the columns of text, by their names, and the names of the columns that
+        ``coef_`` and ``support_`` count: x0, x1, ... where X has no names. A text column becomes a
+        0/1 column ``name=level`` for each level, which enter together and count as one feature (of
+        two levels, the second has a column alone). The text column's name or position stands for
+        all of them in ``constraints``.
 
     Examples
     --------
@@ -139,6 +139,7 @@ class SparseRidge(ModelViews, ModelFiles):
         X: ArrayLike,
         y: ArrayLike,
         sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
         offset: ArrayLike | None = None,
     ) -> SparseRidge:
         """Fit the model.
@@ -151,6 +152,9 @@ class SparseRidge(ModelViews, ModelFiles):
         y : array-like, shape (n,)
         sample_weight : array-like, shape (n,), optional
             Weights >= 0 of the squared errors; a whole number counts as that many copies of a row.
+        groups : array-like, shape (n,), optional
+            Rows that belong together: :meth:`row_influence` leaves out whole groups. The fit itself
+            is the same without them.
         offset : array-like, shape (n,), optional
             Numbers that are taken off y first, so that the model explains what is left; errors, R²
             and coefficients are those of what is left. :meth:`predict` adds the offsets of new
@@ -184,7 +188,7 @@ class SparseRidge(ModelViews, ModelFiles):
             time_limit=checked_limit(self.time_limit),
         )
         deadline = settings.deadline()  # The time limit counts what follows, the checks included.
-        ready = self._prepared(X, y, sample_weight, offset=offset)
+        ready = self._prepared(X, y, sample_weight, groups, offset=offset)
         if isinstance(self.tau, str):
             criterion = checked_criterion(self.tau, self.gamma)
             request = Request(settings, criterion=criterion, deadline=deadline)

@@ -190,10 +190,10 @@ class SparseRidgeCV(ModelViews, ModelFiles):
     n_features_in_, feature_names_in_ : int, ndarray of str
         Number of columns of X, and their names where X had names.
     levels_, coef_names_ : dict, ndarray of str
-        Only after ``fit`` to a data frame with columns of text: the levels of those columns, and
-        the names of the columns that ``coef_`` and ``support_`` count. A text column becomes a 0/1
-        column ``name=level`` for each level, which enter together and count once (of two levels,
-        the second alone). Its name or position stands for all of them in ``constraints``.
+        The levels of the columns of text, by their names, and the names of the columns that
+        ``coef_`` and ``support_`` count: x0, x1, ... where X has no names. A text column becomes a
+        0/1 column ``name=level`` for each level, which enter together and count once (of two
+        levels, the second alone). Its name or position stands for all of them in ``constraints``.
     status_ : str
         "optimal" where the choice is certified and its model proved, else the worst of the other
         values of :class:`sparsecv.solvers.Status`.
@@ -368,6 +368,7 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         if all(isinstance(name, str) for name in getattr(X, "columns", [0])):
             self.feature_names_in_ = np.array(source.feature_names, dtype=object)
         self.n_features_in_ = source.p
+        self._name_columns(self._labels(source.p), {})
         return source
 
     @cached_property

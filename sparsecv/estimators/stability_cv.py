@@ -16,6 +16,7 @@ from sklearn.model_selection._search import BaseSearchCV
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
 
+from ..design.folds import check_groups
 from ..errors import InputError
 from ..stability.algorithm import checked_lambdas, criterion, select
 from ..stability.fold_losses import Array, Learner, PartialErrors, losses_of, partial_errors
@@ -118,7 +119,9 @@ class StabilityCV(BaseSearchCV):  # type: ignore[misc]
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, **fit_params: Any) -> StabilityCV:
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, **fit_params: Any
+    ) -> StabilityCV:
         """Choose λ and the hyperparameters, and fit the model on all rows.
 
         Parameters
@@ -129,6 +132,8 @@ class StabilityCV(BaseSearchCV):  # type: ignore[misc]
             Weights ≥ 0 of the rows, in the estimator's ``fit`` and in all means of losses: a whole
             number counts as that many copies of a row in one fold. In a Pipeline every step that
             takes weights gets them.
+        groups : array-like, shape (n,), optional
+            Rows of one group are held out together. The estimator's ``fit`` does not get them.
         **fit_params
             Handed to the estimator's ``fit``.
 
@@ -156,7 +161,10 @@ class StabilityCV(BaseSearchCV):  # type: ignore[misc]
         row_weights = checked_weights(sample_weight, n)
         if row_weights is not None:
             fit_params |= weight_params(self.estimator, row_weights)
-        folds = folds_for(self.estimator, self.cv, X, y, self.random_state)
+        if groups is not None:
+            check_groups(groups, n)
+            groups = np.asarray(groups)
+        folds = folds_for(self.estimator, self.cv, X, y, self.random_state, groups)
         learner = learner_of(self.estimator, grid, X, y, loss, fit_params)
         candidates = list(ParameterGrid(grid))  # The learner numbers them alike.
         with warnings.catch_warnings():

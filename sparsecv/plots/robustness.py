@@ -26,7 +26,7 @@ def draw_influence(axes: Any, found: Any) -> None:
         how = {"fontsize": 7, "textcoords": "offset points", "xytext": (4, 2)}
         axes.annotate(str(found.index[i]), (place[i], lead[i]), **how)
     axes.set_xlabel(f"{found.index.name} left out")
-    axes.set_ylabel("lead, % of the objective")
+    axes.set_ylabel("lead, % of the objective, at least")
     axes.legend()
 
 

@@ -26,7 +26,7 @@ MAX_SHOWN_RANGES = 4
 
 def answer(result: Result) -> Iterator[Section]:
     """Yield the sections that every report begins with: choice, errors, proofs and coefficients."""
-    remarks = [*_constraint_lines(result), *result.shown.remarks]
+    remarks = [*_constraint_lines(result), *_row_lines(result)]
     facts = [*_chosen(result), Fact("data", meaning=_data(result))]
     yield Section(facts=[*facts, *(Fact(meaning=text) for text in remarks)])
     if result.held_out is None:
@@ -111,6 +111,39 @@ def _constraint_lines(result: Result) -> Iterator[str]:
     ):
         if texts:
             yield f"{what}: {listed(texts, MAX_CHARACTERS)}"
+
+
+def _row_lines(result: Result) -> Iterator[str]:
+    """Yield sentences on the rows: their weights, groups and offsets, and what is missing."""
+    source, holes = result.table.source, result.table.holes
+    named = {"weights": source.weights_name, "groups": source.groups_name}
+    if roles := [f"{what} {name}" for what, name in named.items() if name is not None]:
+        yield ", ".join(roles)
+    if source.offset_name is not None:
+        yield (
+            f"{source.offset_name} was taken off {source.target_name}: errors and coefficients are "
+            "those of what is left, and predictions add it again."
+        )
+    if source.rows_left_out:
+        # Where missing values are filled, only rows without a response are left out.
+        lost = "their response is" if source.missing else "values are"
+        were = "was" if source.rows_left_out == 1 else "were"
+        rows = counted(source.rows_left_out, "row")
+        yield f"{rows} {were} left out, as {lost} missing."
+    if holes is None:
+        return
+    lacking = [
+        (int(holes[own].max()), name)
+        for name, own in zip(result.features.names, result.features.columns, strict=True)
+    ]
+    texts = [f"{count:,} in {name}" for count, name in lacking if count]
+    if not texts:
+        yield f"No value is missing; new rows are filled by the {source.missing} of all rows."
+        return
+    what = f"by the {source.missing} of all rows"
+    if result.held_out is not None:
+        what = f"by the {source.missing} of each fold's training rows, and for the model {what}"
+    yield f"Missing values were filled {what}: {listed(texts, MAX_CHARACTERS)}."
 
 
 def _errors(result: Result, held_out: HeldOut) -> Iterator[Fact]:

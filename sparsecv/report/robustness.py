@@ -134,7 +134,7 @@ def _influence(frame: DataFrame, result: Result) -> Section:
         sentence = f"No other columns were found to be better where one {what} is left out."
     if unproved:
         sentence += f" Of {counted(unproved, what)} that is not proved."
-    words = f"The lead of the columns by {what} left out."
+    words = f"The lead of the columns by {what} left out, at least."
     picture = partial(page_picture, words, draw_influence, frame)
     return Section(f"Without single {what}s", table=table, sentences=[sentence], picture=picture)
 

@@ -32,8 +32,10 @@ def compared(result: Result, what: str) -> tuple[SparseRidgeProblem, Comparison]
     """The problem that a model is the best of, and how supports of up to its size are compared.
 
     what: Words that name what is asked for.
-    Raises InputError: Coefficients have bounds, or there are too many columns for one tree.
+    Raises InputError: The columns are a projection, coefficients have bounds, or there are too many
+        columns for one tree.
     """
+    result.refuse_projection()
     model, design = result.model, result.design
     problem = result.problem.replace(gamma=model.gamma)
     check_one_tree(problem, what, instead="go without it")

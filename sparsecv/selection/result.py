@@ -14,6 +14,7 @@ from ..design.features import Features
 from ..design.folds import Index
 from ..design.model import Model
 from ..design.prepare import Prepared
+from ..errors import InputError
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status
 from ..solvers.core.threads import cached
@@ -122,6 +123,15 @@ class Result:
         held_out = self.held_out
         assert held_out is not None
         return claim_of(*held_out)
+
+    def refuse_projection(self) -> None:
+        """Raise an InputError where the columns are those of a projection of an average."""
+        if self.choice is not None and self.choice.projection is not None:
+            raise InputError(
+                "these columns are those of a projection: they predict most like an average of "
+                "models, and are not meant to be the best for y. Fit SparseRidge(tau, gamma), or "
+                "take a rule that chooses one pair, such as rule='minimum'"
+            )
 
     @property
     def status(self) -> Status:
@@ -255,12 +265,10 @@ class Shown:
     """What a report says of a call beside the fit itself.
 
     name: The name of the estimator; empty for that of the table.
-    remarks: Sentences on the rows, such as which are never held out.
     searches: A sentence on the searches and nodes of the call.
     seconds: Seconds of the whole call; None where they are not shown.
     """
 
     name: str = ""
-    remarks: Sequence[str] = ()
     searches: str = ""
     seconds: float | None = None

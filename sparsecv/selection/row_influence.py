@@ -128,12 +128,7 @@ def chosen_support(result: Result) -> tuple[SparseRidgeProblem, RowFolds, Index]
 
     Raises InputError: The columns are not the best for the response, or the rows are not in memory.
     """
-    if result.choice is not None and result.choice.projection is not None:
-        raise InputError(
-            "these columns are those of a projection: they predict most like an average of models, "
-            "and are not meant to be the best for y. Fit SparseRidge(tau, gamma), or take a rule "
-            "that chooses one pair, such as rule='minimum'"
-        )
+    result.refuse_projection()
     data, model = result.table.data.rows_for("what single rows decide needs"), result.model
     problem = data.full().replace(gamma=model.gamma, tau=max(model.tau, 1))
     return problem, data, np.searchsorted(result.design.kept, model.support)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn import get_config
 from sklearn.base import clone, is_classifier
-from sklearn.model_selection import check_cv
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _check_method_params, has_fit_parameter
@@ -72,23 +72,28 @@ class EstimatorLearner:
         return np.stack([self.loss(model, self.X, self.y) for model in models])
 
 
-def folds_for(estimator: Any, cv: Any, X: Any, y: Any, seed: Any) -> Folds:
+def folds_for(estimator: Any, cv: Any, X: Any, y: Any, seed: Any, groups: Any = None) -> Folds:
     """The folds that a user asked for; K folds are stratified for a classifier.
 
     cv: A number of folds, also as text, or what else ``make_folds`` takes, which stays as it is.
     X, y, shape (n, p) and (n,): The rows.
     seed: Decides how rows are shuffled into K folds.
+    groups, shape (n,): The group of every row; a fold holds whole groups.
     Raises InputError: Such folds cannot be made of these rows.
     """
     n = len(y)
     if isinstance(cv, str) and cv.strip().isdecimal():
         cv = int(cv)
     if not isinstance(cv, Integral) or not is_classifier(estimator):
-        return make_folds(cv, n, seed=seed, X=X, y=y)
-    splitter = check_cv(int(cv), y, classifier=True)
+        return make_folds(cv, n, seed=seed, X=X, y=y, groups=groups)
+    splitter: Any = check_cv(int(cv), y, classifier=True)
+    if groups is not None and isinstance(splitter, StratifiedKFold):
+        splitter = StratifiedGroupKFold(int(cv))
+    elif groups is not None:
+        return make_folds(int(cv), n, seed=seed, X=X, y=y, groups=groups)
     splitter.shuffle, splitter.random_state = True, seed
     try:
-        pairs = list(splitter.split(np.zeros((n, 1)), y))
+        pairs = list(splitter.split(np.zeros((n, 1)), y, groups))
     except ValueError as error:  # There are more folds than rows.
         raise InputError(" ".join(str(error).split())) from None
     return make_folds(pairs, n)

@@ -201,7 +201,8 @@ def test_what_is_no_factor() -> None:
     frame, y = frame_and_response()
     numbers = frame.assign(city=pd.Series([1, 2, 3] * 20, dtype=object), new=[True, False] * 30)
     model = SparseRidge(tau=2).fit(numbers, y)
-    assert not hasattr(model, "levels_")
+    assert model.levels_ == {}
+    assert model.coef_names_.tolist() == list(numbers.columns)
 
 
 CODES = np.random.default_rng(1).integers(1, 13, 60)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..design.fold_models import checked_coverage
+from ..design.missing import filled
 from ..design.saved import SavedModel
 from ..errors import InputError, file_faults
 from ..tables.columns import quoted
@@ -46,7 +47,7 @@ def predict(model: Path, data: str, **options: Any) -> Exit:
         if saved.intervals is None:
             raise InputError(
                 f"{model} keeps nothing for intervals. sparsecv cv --save FILE does, where the "
-                "folds hold out every row once and rows have no weights or missing values"
+                "folds hold out every row once and rows have no weights"
             )
     source, _ = locate(data, reading(asked, saved.reading))
     if asked.names is not None or asked.header is not None:
@@ -56,16 +57,16 @@ def predict(model: Path, data: str, **options: Any) -> Exit:
     coding = saved.coding(with_intervals)
     faults = Faults(source.label, missing_allowed=bool(saved.fills), columns=coding.names)
     faults.max_rows = MAX_LISTED_ROWS
-    wanted, fills = saved.needed(with_intervals), saved.fills
+    wanted = saved.needed(with_intervals)
     if saved.offset is not None:  # It is read as a column of numbers, which nothing fills.
         coding = coding._replace(names=list(dict.fromkeys([*coding.names, saved.offset])))
-        wanted, fills = [*wanted, saved.offset], fills and fills | {saved.offset: np.nan}
+        wanted = [*wanted, saved.offset]
     unknown = asked.unknown or saved.unknown
-    X = features(source, coding, wanted, faults, fills=fills, unknown=unknown)
+    X = features(source, coding, wanted, faults, unknown=unknown)
     offset = np.zeros(len(X))
     if saved.offset is not None:
         offset, X = X[:, -1], X[:, :-1]
-        if fills:  # A missing offset is a fault where missing features are none.
+        if saved.fills:  # A missing offset is a fault where missing features are none.
             what = f"missing value in column {quoted(saved.offset)}"
             faults.add(saved.offset, what, ["fill it in"], np.flatnonzero(np.isnan(offset)))
     values = _predictions(saved, X, offset, faults, asked.coverage)
@@ -100,11 +101,14 @@ def _predictions(
     Of a row at fault no number is finite.
 
     X, shape (n, m): The features that ``saved.needed`` names: first those of the model's support,
-        and with a coverage those that the models of the folds use besides.
+        and with a coverage those that the models of the folds use besides. Missing values are NaN.
     offset, shape (n,): What is added to the predictions.
     faults: Gets the rows whose prediction is no number.
     coverage: Share of new responses that an interval is to hold; None for no intervals.
     """
+    names, given = saved.needed(coverage is not None), X
+    if saved.fills:
+        X = filled(X, np.array([saved.fills[name] for name in names]))
     usable = np.isfinite(X).all(axis=1) & np.isfinite(offset)
     values = np.full(len(X), np.nan)
     values[usable] = saved.predict(X[usable, : len(saved.support)]) + offset[usable]
@@ -114,8 +118,8 @@ def _predictions(
         faults.add("prediction", what, ["correct the row"], far)
     if saved.intervals is None or coverage is None:
         return values[:, None]
-    names, ends = saved.needed(intervals=True), np.full((len(X), 2), np.nan)
+    ends = np.full((len(X), 2), np.nan)
     columns = [names.index(saved.features[c]) for c in saved.intervals.columns]
-    ends[usable] = saved.intervals.interval(X[usable][:, columns], coverage)
+    ends[usable] = saved.intervals.interval(given[usable][:, columns], coverage)
     ends += offset[:, None]
     return np.column_stack([values, ends])

@@ -458,6 +458,21 @@ class RowFolds(FoldData):
         rows = self.rows.moved(test, origin)
         return coef, intercept, (rows[:, -1] - rows[:, :-1] @ beta) * design.y_scale
 
+    def raw_fills(self, design: Design, j: int) -> Array | None:
+        """What fold j fills missing values of raw columns with, shape (p_raw,); None for nothing.
+
+        design: What the rows were made with.
+        """
+        origin = self._origin(j)
+        if origin.fill is None:
+            return None
+        found, own = np.zeros(design.p_raw), origin.fill[:-1]
+        # By the protocol "paper" the rows are scaled before they are filled.
+        if design.protocol.name == "paper":
+            own = own * design.scale[:-1] + design.shift[:-1]
+        found[design.kept] = own
+        return found
+
     # folds as rows that the problem of all rows lacks
 
     @cached

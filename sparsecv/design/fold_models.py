@@ -29,6 +29,8 @@ class FoldModels:
     coef, shape (k, m), intercept, shape (k,).
     fold, shape (n,): The fold that held out each row.
     residual, shape (n,): Absolute error of that fold's model on the row.
+    fills, shape (k, m): What each fold fills missing values of ``columns`` with; None where values
+        may not be missing.
     """
 
     columns: NDArray[np.intp]
@@ -36,9 +38,12 @@ class FoldModels:
     intercept: Array
     fold: NDArray[np.intp]
     residual: Array
+    fills: Array | None = None
 
     def interval(self, X: Array, coverage: float) -> Array:
         """Lower and upper ends, shape (r, 2), at rows X (r, m) of ``columns``.
+
+        Where values may be missing, they are NaN, and every model fills them in its own way.
 
         With α = 1 − coverage, R_i the residual of row i and μ_i the model that held it out, these
         are the ⌊α(n+1)⌋-th least of μ_i(x) − R_i and the ⌈(1−α)(n+1)⌉-th least of μ_i(x) + R_i
@@ -55,10 +60,18 @@ class FoldModels:
         step = max(1, 4_000_000 // n)
         for start in range(0, len(X), step):
             rows = slice(start, start + step)
-            every = (X[rows] @ self.coef.T + self.intercept)[:, self.fold]
+            every = self._predictions(X[rows])[:, self.fold]
             ends[rows, 0] = np.partition(every - self.residual, n - rank, axis=1)[:, n - rank]
             ends[rows, 1] = np.partition(every + self.residual, rank - 1, axis=1)[:, rank - 1]
         return ends
+
+    def _predictions(self, X: Array) -> Array:
+        """The predictions of all models, shape (r, k), at rows X (r, m)."""
+        holes = np.isnan(X)
+        if self.fills is None or not holes.any():
+            return np.asarray(X @ self.coef.T + self.intercept)
+        known = np.where(holes, 0.0, X) @ self.coef.T + self.intercept
+        return np.asarray(known + holes @ (self.coef * self.fills).T)
 
     def document(self, features: list[str]) -> dict[str, Any]:
         """The values that a model file keeps; ``features`` are the names of all raw columns."""
@@ -68,6 +81,7 @@ class FoldModels:
             "intercept": self.intercept.tolist(),
             "fold": self.fold.tolist(),
             "residual": self.residual.tolist(),
+            "fills": None if self.fills is None else self.fills.tolist(),
         }
 
     @classmethod
@@ -81,6 +95,8 @@ class FoldModels:
             np.asarray(kept[name], dtype=np.float64) for name in ("coef", "intercept", "residual")
         )
         fold = np.asarray(kept["fold"])
+        own = kept.get("fills")  # Files of earlier versions have none.
+        fills = None if own is None else np.asarray(own, dtype=np.float64)
         k = intercept.size
         right = (
             intercept.shape == (k,)
@@ -90,7 +106,8 @@ class FoldModels:
             and np.isin(fold, np.arange(k)).all()
             and all(np.isfinite(v).all() for v in (coef, intercept, residual))
             and (residual >= 0.0).all()
+            and (fills is None or (fills.shape == coef.shape and np.isfinite(fills).all()))
         )
         if not right:
             raise ValueError("these are no models of folds")
-        return cls(columns, coef, intercept, fold.astype(np.intp), residual)
+        return cls(columns, coef, intercept, fold.astype(np.intp), residual, fills)

@@ -94,18 +94,21 @@ class SavedModel:
 
         known: Features that are columns of the table themselves.
         """
-        every = Coding([*self.levels], self.levels)
+        every = Coding([*self.levels], self.levels, missing=bool(self.fills))
         table = {feature: name for name, own in every.columns.items() for feature in own}
         names = [one if one in known else table.get(one, one) for one in self.needed(intervals)]
         return every._replace(names=list(dict.fromkeys(names)))
 
-    def features_of(self, frame: Any, unknown: str = "error") -> NDArray[np.float64]:
+    def features_of(
+        self, frame: Any, unknown: str = "error", fill: bool = True
+    ) -> NDArray[np.float64]:
         """The features of the rows of a data frame, shape (n, p); 0 where predictions need none.
 
         The frame may hold the text columns that 0/1 columns stand for, or the 0/1 columns
         themselves. Missing values are filled where the model says with what.
 
         unknown: With "zero" a text that is no level has no level.
+        fill: Whether missing values are filled; else they are NaN.
         Raises InputError: A column is missing, or holds an unknown level, text or no value.
         """
         from ..tables.factors import features
@@ -116,7 +119,7 @@ class SavedModel:
         source, needed = source_of_frame("X", as_frame(frame), self.reading), self.needed(True)
         coding = self.coding(intervals=True, known=source.names)
         faults = Faults("X", None, bool(self.fills), coding.names)
-        values = features(source, coding, needed, faults, self.fills, unknown)
+        values = features(source, coding, needed, faults, self.fills if fill else None, unknown)
         faults.check()
         X = np.zeros((len(values), len(self.features)))
         X[:, [self.features.index(feature) for feature in needed]] = values

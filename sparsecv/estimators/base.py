@@ -202,7 +202,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         """
         coverage = checked_coverage(coverage)
         models = self._intervals()
-        columns = self._checked_columns(X)
+        columns = self._checked_columns(X, fill=False)
         added = np.reshape(self._added(offset, columns), (-1, 1))
         return np.asarray(models.interval(columns[:, models.columns], coverage) + added)
 
@@ -222,10 +222,11 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
             )
         return kept
 
-    def _checked_columns(self, X: ArrayLike) -> Any:
+    def _checked_columns(self, X: ArrayLike, fill: bool = True) -> Any:
         """Rows to predict, checked and dense, with the columns that ``coef_`` counts, shape (n, p).
 
         X: A table as of :meth:`predict`.
+        fill: Whether missing values are filled, where they may be missing; else they are NaN.
         Raises InputError, or a ValueError of scikit-learn: The table is not as the one fitted to.
         """
         check_is_fitted(self)
@@ -233,10 +234,10 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         saved, fills = self._saved_, self._fills_
         if given is not None and saved is not None and (saved.levels or saved.fills or saved.codes):
             # The file says how text and missing values of a frame become numbers.
-            return np.asarray(saved.features_of(X, self.unknown))
+            return np.asarray(saved.features_of(X, self.unknown, fill))
         if self._coding_ is not None:
             values = encoded_frame(self._coding_, X, fills is not None, self.unknown)
-            return values if fills is None else filled(values, fills, "K")
+            return filled(values, fills, "K") if fill and fills is not None else values
         with warnings.catch_warnings():
             if given is not None and fitted is not None:
                 # Older scikit-learn cannot read the names of every frame library. They are checked
@@ -256,7 +257,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         values = as_dense(values, "pass fewer rows at a time")
         if given is not None and fitted is not None:
             check_names_match(given, list(fitted))
-        return values if fills is None else filled(values, fills, "K")
+        return filled(values, fills, "K") if fill and fills is not None else values
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

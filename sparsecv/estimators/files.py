@@ -70,15 +70,15 @@ class ModelFiles(SparseLinearModel):
         sklearn.pipeline.Pipeline
             A ColumnTransformer that selects the columns of the support, and makes 0/1 columns of
             text columns by a OneHotEncoder; where the model fills missing values, a SimpleImputer
-            that fills the same values; and a LinearRegression. It takes the columns passed to
-            ``fit`` and predicts what this model predicts. Converters such as skl2onnx, sklearn2pmml
-            and orbital know these steps.
+            that fills the same values of numbers, while a missing text is a category; and a
+            LinearRegression. It takes the columns passed to ``fit`` and predicts what this model
+            predicts. Converters such as skl2onnx, sklearn2pmml and orbital know these steps.
 
         Raises
         ------
         InputError
-            The model fills missing values and has text columns, it has no column at all, or it was
-            fitted with an offset.
+            The model has no column at all, or was fitted with an offset; or a factor holds numbers
+            beside text.
 
         Examples
         --------
@@ -104,12 +104,7 @@ class ModelFiles(SparseLinearModel):
             names = getattr(self, "feature_names_in_", None)
             columns = np.flatnonzero(self._get_support_mask())
             return pipeline_of_numbers(columns, self.coef_, self.intercept_, names, self._fills_)
-        if self._fills_ is not None:
-            raise InputError(
-                "to_sklearn: scikit-learn cannot fill a missing text as this model does: fill the "
-                "missing values of text columns, and fit without missing"
-            )
-        return pipeline_of_levels(self.coef_, self.intercept_, coding, self.unknown)
+        return pipeline_of_levels(self.coef_, self.intercept_, coding, self.unknown, self._fills_)
 
     def certificate(self, path: str | PathLike[str], rows: bool = False) -> Certificate:
         """Write a proof of the fit that ``sparsecv verify`` checks with whole numbers alone.

@@ -42,7 +42,9 @@ def pipeline_of_numbers(
     return Pipeline([*steps, ("model", _linear(coef[columns], intercept))])
 
 
-def pipeline_of_levels(coef: Array, intercept: float, coding: Coding, unknown: str) -> Pipeline:
+def pipeline_of_levels(
+    coef: Array, intercept: float, coding: Coding, unknown: str, fills: Array | None = None
+) -> Pipeline:
     """The pipeline of a model whose table has factors.
 
     The encoder knows the cells that the table held, which may be numbers, dates or text. Cells that
@@ -50,9 +52,13 @@ def pipeline_of_levels(coef: Array, intercept: float, coding: Coding, unknown: s
 
     coef, shape (p,): Coefficients of the columns of numbers that ``coding`` makes of the table's.
     unknown: With "zero" a cell that is no level of its column counts as no level.
+    fills, shape (p,), or None: What missing values of the columns of numbers are filled with. A
+        missing cell of a factor is a category of the encoder.
     Raises InputError: A factor holds numbers beside text, which the encoder cannot take.
     """
     of_feature = dict(zip(coding.features, coef.tolist(), strict=True))
+    filled = np.zeros(coef.size) if fills is None else fills
+    places = dict(coding.places)
     # Positions of the columns of numbers and of factors, the cells of every factor, and the
     # coefficients of numbers and of cells.
     numbers, factors, cells = list[int](), list[int](), list[NDArray[Any]]()
@@ -63,26 +69,47 @@ def pipeline_of_levels(coef: Array, intercept: float, coding: Coding, unknown: s
         own = _encoder_cells(name, coding.cells.get(name, ()))
         # The first of two levels may have no column of numbers, and a coefficient of 0.
         each = [of_feature.get(f"{name}={level}", 0.0) for _, level in own]
-        if any(each):
+        if any(coef[places[name]]) and own:
             factors.append(j)
             # Numbers and text have dtypes of their own, and an encoder compares like with like.
-            kind = object if isinstance(own[0][0], str) else None
-            cells.append(np.array([cell for cell, _ in own], dtype=kind))
+            text = isinstance(own[0][0], str)
+            known = [cell for cell, _ in own]
+            if fills is not None:
+                # Text may be missing in two ways, which encoders tell apart.
+                kinds = [None, np.nan] if text else [np.nan]
+                known += kinds
+                each += [_of_missing(name, coding, coef, filled)] * len(kinds)
+            cells.append(np.array(known, dtype=object if text else None))
             of_levels += each
             row[name] = own[0][0]
         elif not own and of_feature[name] != 0.0:
             numbers.append(j)
             of_numbers.append(of_feature[name])
+            row[name] = filled[places[name][0]]
     encoder = OneHotEncoder(
         categories=cells,
         handle_unknown="ignore" if unknown == "zero" else "error",
         sparse_output=False,
     )
-    selected = [("numbers", "passthrough", numbers), ("levels", encoder, factors)]
+    # The mean of the single row that the imputer is fitted to is what it fills.
+    keep = "passthrough" if fills is None else SimpleImputer()
+    selected = [("numbers", keep, numbers), ("levels", encoder, factors)]
     whole = pd.DataFrame([row])  # The type of every column is that of its cells.
     select = ColumnTransformer([one for one in selected if one[2]]).fit(whole)
     model = _linear(np.array(of_numbers + of_levels), intercept)
     return Pipeline([("columns", select), ("model", model)])
+
+
+def _of_missing(name: str, coding: Coding, coef: Array, fills: Array) -> float:
+    """What a missing cell of a factor adds to a prediction.
+
+    That is the coefficient of its level. Where missing cells have none, their 0/1 columns are
+    filled, as ``fills`` says.
+    """
+    own = dict(coding.places)[name]
+    if name in coding.with_missing:
+        return float(coef[own[-1]])
+    return float(coef[own] @ fills[own])
 
 
 def _encoder_cells(name: str, cells: Sequence[tuple[Any, str]]) -> list[tuple[Any, str]]:

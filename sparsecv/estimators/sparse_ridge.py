@@ -53,8 +53,8 @@ class SparseRidge(ModelViews, ModelFiles):
         Which columns are in every model or in none, enter together, or have bounds on their
         coefficients; see :class:`sparsecv.Constraints`.
     missing : "mean" or None
-        X may hold NaN, which "mean" fills with the mean of the column, in ``predict`` too. With
-        None NaN is an error.
+        X may hold NaN, which "mean" fills with the mean of the column, in ``predict`` too; a
+        missing text is a level of its own. With None NaN is an error.
     unknown : str
         What ``predict`` does with a text that is none of the levels of its column: "error" names
         the column, the text and the rows; "zero" predicts as for a row without a level.

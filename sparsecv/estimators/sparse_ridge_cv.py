@@ -109,7 +109,7 @@ class SparseRidgeCV(ModelViews, ModelFiles):
     missing : "mean" or None
         X may hold NaN. Each fold fills the NaN of a column with the mean of its training
         rows; what all rows decide, ``standardize`` says. ``predict`` fills with the values of all
-        rows. With None NaN is an error.
+        rows. A missing text is a level of its own. With None NaN is an error.
     constraints : Constraints or None
         Which columns are in every model or in none, enter together, or have bounds on their
         coefficients; see :class:`sparsecv.Constraints`.

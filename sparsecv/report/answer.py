@@ -13,6 +13,7 @@ from ..selection.claims import Claim, Statement, aim_of, of_model
 from ..selection.nested import NestedError
 from ..selection.result import HeldOut, Result
 from ..solvers.core.result import Status
+from ..tables.coding import MISSING_LEVEL
 from .document import constraints
 from .sections import Fact, Section, SectionColumn, SectionTable, counted, listed, number, percent
 
@@ -137,8 +138,12 @@ def _row_lines(result: Result) -> Iterator[str]:
         for name, own in zip(result.features.names, result.features.columns, strict=True)
     ]
     texts = [f"{count:,} in {name}" for count, name in lacking if count]
-    if not texts:
+    if levels := source.coding.with_missing:
+        names = listed(levels, MAX_CHARACTERS)
+        yield f"Missing values are a level of their own, {MISSING_LEVEL}, of {names}."
+    elif not texts:
         yield f"No value is missing; new rows are filled by the {source.missing} of all rows."
+    if not texts:
         return
     what = f"by the {source.missing} of all rows"
     if result.held_out is not None:

@@ -25,15 +25,13 @@ def fold_models(study: Study, surface: CVResult, choice: Choice) -> FoldModels:
     """The fold models of a choice, in raw units, with their absolute residuals held out.
 
     surface: h(γ, τ) of the first partition.
-    Raises InputError: The folds do not hold out every row once, rows have weights or missing
-        values, or the rows are not in memory.
+    Raises InputError: The folds do not hold out every row once, rows have weights, or are not in
+        memory.
     """
     data = study.data.rows_for("prediction intervals need")
     label = data.folds.label
     if data.rows.weights is not None:
         raise InputError("prediction intervals take no weights: rows must be exchangeable")
-    if data.rows.missing is not None and np.isnan(data.rows.given).any():
-        raise InputError("prediction intervals need rows without missing values")
     if label is None:
         raise InputError("prediction intervals need folds that hold out every row once")
     tasks = [(j, *_origin_of_model(study, surface, choice, j)) for j in range(data.folds.k)]
@@ -44,7 +42,10 @@ def fold_models(study: Study, surface: CVResult, choice: Choice) -> FoldModels:
     used, residual = np.flatnonzero(coef.any(axis=0)), np.empty(label.size)
     for j, (_, _, errors) in enumerate(found):
         residual[label == j] = np.abs(errors)
-    return FoldModels(used, coef[:, used], intercept, label, residual)
+    own = [data.raw_fills(study.design, j) for j in range(data.folds.k)]
+    fills = [one[used] for one in own if one is not None]
+    kept = np.array(fills) if fills else None
+    return FoldModels(used, coef[:, used], intercept, label, residual, kept)
 
 
 def _origin_of_model(

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import InputError
 from .cells import MAX_CODES, Column, in_order
-from .coding import Coding
+from .coding import MISSING_LEVEL, Coding
 from .columns import (
     FloatArray,
     check_names,
@@ -197,7 +197,12 @@ def _kind(column: Column) -> tuple[str, str]:
 
 
 def learned(
-    label: str, n: int, columns: Sequence[Column], faults: Faults, min_rows: int = 2
+    label: str,
+    n: int,
+    columns: Sequence[Column],
+    faults: Faults,
+    min_rows: int = 2,
+    missing: bool = False,
 ) -> Coding:
     """What the columns of a table become: numbers stay, and words become the levels of a factor.
 
@@ -207,6 +212,7 @@ def learned(
     label, n: The table's name in messages, and its number of rows.
     faults: Gets what is wrong with columns.
     min_rows: The least number of rows.
+    missing: Whether the missing cells of a factor are a level of their own, the last one.
     Raises InputError: Columns cannot be used, or rows are too few; the message names all columns.
     """
     check_rows(label, n, min_rows)
@@ -220,14 +226,17 @@ def learned(
             _describe(column, n, faults)
         elif faults.missing_allowed:  # Else each cell is at fault already.
             faults.add(column.name, f"column {quoted(column.name)} has no value")
-        levels[column.name] = in_order(set(column.words))
+        levels[column.name] = own = in_order(set(column.words))
+        if missing and own and MISSING_LEVEL not in own and column.missing.any():
+            own.append(MISSING_LEVEL)
         cells[column.name] = list(zip(column.cells, column.words, strict=True))
     if faults:  # The missing and infinite values of the other columns are told, too.
         for column in columns:
             if column.words is None:
                 faults.values(column.values, [column.name])
     faults.check()
-    coding = Coding([column.name for column in columns], levels, single=True, cells=cells)
+    names = [column.name for column in columns]
+    coding = Coding(names, levels, single=True, missing=missing, cells=cells)
     # In a saved model ``column=level`` names the level, also where the level has no 0/1 column.
     without = [f"{name}={level}" for name, level in coding.first_levels.items()]
     check_names(label, [*coding.features, *without])
@@ -274,24 +283,26 @@ def encoded(
             X[:, own[0]] = numbers[name]
         else:
             block = X[:, own[0] : own[-1] + 1]
-            _write_levels(block, columns[name], coding.levels[name], faults, unknown)
+            _write_levels(block, columns[name], coding, faults, unknown)
     return X
 
 
 def _write_levels(
-    block: FloatArray, column: Column, levels: Sequence[str], faults: Faults, unknown: str
+    block: FloatArray, column: Column, coding: Coding, faults: Faults, unknown: str
 ) -> None:
-    """Write the 0/1 columns of a factor to a block: NaN where a cell is missing.
+    """Write the 0/1 columns of a factor to a block: NaN where a cell is missing and has no level.
 
     block, shape (n, m): The columns of the last m levels, which are all levels or all but one.
-    levels: All levels of the factor.
-    faults: Gets missing cells, and cells that are none of the levels.
+    coding: It has all levels of the factor.
+    faults: Gets missing cells without a level, and cells that are none of the levels.
     unknown: With "zero" such a cell has 0 in every column, and is no fault; else it is infinite.
     """
     words, name = column.words or (), column.name
+    levels = coding.levels[name]
     index = {level: k for k, level in enumerate(levels)}
     # Of every row the position of its level, -1 for a cell that is none, and -2 for a missing one.
-    level_of = np.array([*(index.get(word, -1) for word in words), -2])[column.values]
+    without = index[MISSING_LEVEL] if name in coding.with_missing else -2
+    level_of = np.array([*(index.get(word, -1) for word in words), without])[column.values]
     first = len(levels) - block.shape[1]
     np.equal(level_of[:, None], np.arange(first, len(levels)), out=block, casting="unsafe")
     missing, other = np.flatnonzero(level_of == -2), np.flatnonzero(level_of == -1)

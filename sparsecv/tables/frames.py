@@ -81,7 +81,7 @@ def check_names_match(given: list[str], fitted: list[str]) -> None:
 def coding_of(X: Any, missing_allowed: bool = False) -> Coding | None:
     """The coding of a data frame; None where X is no frame, or has no factor.
 
-    missing_allowed: Cells of factors may be missing.
+    missing_allowed: Cells of factors may be missing; they are a level of their own.
     Raises InputError: A column holds dates, or text that looks like an identifier.
     """
     frame = as_frame(X)
@@ -90,7 +90,9 @@ def coding_of(X: Any, missing_allowed: bool = False) -> Coding | None:
     source = source_of_frame("X", frame)
     faults = Faults("X", None, missing_allowed, columns=source.names, filling="pass missing='mean'")
     cells = source.read(source.names, ())  # No factors are declared.
-    coding = learned("X", cells.n, [*cells.columns.values()], faults, min_rows=0)
+    coding = learned(
+        "X", cells.n, [*cells.columns.values()], faults, min_rows=0, missing=missing_allowed
+    )
     return coding if coding.levels else None
 
 
@@ -98,7 +100,7 @@ def encoded_frame(coding: Coding, X: Any, missing_allowed: bool, unknown: str) -
     """The features of a frame, in the order of ``coding.features``, shape (n, features).
 
     coding: That of the frame that a model was fitted to.
-    missing_allowed: Whether cells may be missing; these are NaN.
+    missing_allowed: Whether cells may be missing; these are NaN or a level of their own.
     unknown: With "zero" a cell that is no level has 0 in every 0/1 column of its factor.
     Raises InputError: X is no frame with these columns, or cells cannot be used.
     """

@@ -385,7 +385,8 @@ def table_of(
     if source.in_lines and source.reading.has_header and source.reading.header is None:
         refuse_row_as_names(source.label, columns.values())
     faults = Faults(source.label, use.target, missing is not None, used)
-    coding = learned(source.label, n, [columns[one] for one in used], faults)
+    own = [columns[one] for one in used]
+    coding = learned(source.label, n, own, faults, missing=missing == "mean")
     roles = {one: columns[one] for one in others}
     # The columns are popped, so that each is forgotten once its numbers are in ``rows``.
     rows = encoded({one: columns.pop(one) for one in used}, n, coding, faults)

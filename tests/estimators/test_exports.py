@@ -17,7 +17,6 @@ from support.problems import three_matter
 
 import sparsecv
 from sparsecv import SparseRidge, SparseRidgeCV
-from sparsecv.errors import InputError
 
 
 @pytest.mark.parametrize("named", [True, False])
@@ -79,12 +78,20 @@ def test_text_columns_become_one_hot_columns_of_the_pipeline(tau: int) -> None:
         np.testing.assert_allclose(zero.predict(new), model.predict(new), rtol=1e-12)
 
 
-def test_a_filled_text_has_no_pipeline() -> None:
+@pytest.mark.parametrize("unknown", ["error", "zero"])
+@pytest.mark.parametrize("hole", [None, np.nan])
+@pytest.mark.parametrize("seen", [False, True])
+def test_the_pipeline_knows_missing_text(seen: bool, hole: Any, unknown: str) -> None:
+    """Missing text is a category, whether or not the rows of the fit had some."""
     table, y = with_texts()
-    table.loc[3, "town"] = None
-    model = SparseRidgeCV(gammas=[1.0], taus=[2], missing="mean").fit(table, y)
-    with pytest.raises(InputError, match="fill the missing values of text columns"):
-        model.to_sklearn()
+    new = table.astype({"town": object})
+    new.loc[[3, 8, 20], "town"] = hole
+    new.loc[[3, 5], "a"] = np.nan
+    fitted = new if seen else table
+    model = SparseRidgeCV(gammas=[1.0], taus=[3], missing="mean", unknown=unknown).fit(fitted, y)
+    pipeline = model.to_sklearn()
+    np.testing.assert_allclose(pipeline.predict(new), model.predict(new), rtol=1e-12)
+    clone(pipeline)
 
 
 def test_onnx_runs_a_pipeline_with_texts() -> None:

@@ -12,7 +12,6 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from sklearn.base import clone
-from sklearn.impute import SimpleImputer
 from support.inside import main, resolve
 
 import sparsecv
@@ -149,14 +148,22 @@ def test_missing_text() -> None:
         SparseRidge().fit(holed, y)
     with pytest.raises(InputError, match="missing value in column 'city', data row 5"):
         SparseRidge().fit(frame, y).predict(holed)
-    by_hand = dummies(holed)
-    by_hand.loc[[4, 9], GROUP["city"]] = np.nan
+    # A missing text is a level of its own, as a text of that name would be.
     options: dict[str, Any] = {"cv": 4, "gammas": [0.3], "taus": [3], "missing": "mean"}
     model = SparseRidgeCV(**options).fit(holed, y)
-    same = SparseRidgeCV(**options, constraints=Constraints(groups=GROUP)).fit(by_hand, y)
-    np.testing.assert_allclose(model.coef_, same.coef_, rtol=1e-9)
-    filled = SimpleImputer().fit_transform(by_hand)
-    np.testing.assert_allclose(model.predict(holed), filled @ model.coef_ + model.intercept_)
+    assert model.levels_["city"][-1] == "(missing)"
+    named = holed.fillna({"city": "(missing)"})
+    same = SparseRidgeCV(**options | {"missing": None}).fit(named, y)
+    assert dict(zip(model.coef_names_, model.coef_, strict=True)) == pytest.approx(
+        dict(zip(same.coef_names_, same.coef_, strict=True)), rel=1e-9
+    )
+    np.testing.assert_allclose(model.predict(holed), same.predict(named))
+    # Where fit has seen no missing text, that of a new row counts as the mean of all rows.
+    by_hand = dummies(frame)
+    whole = SparseRidgeCV(**options).fit(frame, y)
+    filled = dummies(holed)
+    filled.loc[[4, 9], GROUP["city"]] = by_hand[GROUP["city"]].mean().to_numpy()
+    np.testing.assert_allclose(whole.predict(holed), filled @ whole.coef_ + whole.intercept_)
 
 
 def test_all_columns_with_missing_values_are_named() -> None:

@@ -82,8 +82,9 @@ def test_text_weights_and_groups(tmp_path: Path) -> None:
         np.testing.assert_array_equal(source.groups, pd.factorize(kept["g"], sort=True)[0])
         source = resolve(path, missing="mean", **options)
         X, _ = source.load()
-        at = [source.feature_names.index("city=Rome")]
-        assert np.isnan(X[[5, 6]][:, at]).all()
+        at = [source.feature_names.index(f"city={one}") for one in ("Oslo", "Rome", "(missing)")]
+        assert X[[5, 6]][:, at].tolist() == [[0.0, 0.0, 1.0]] * 2
+        assert X[:, at].sum(axis=1).tolist() == [1.0] * len(X)
         assert not np.isnan(np.delete(X, [5, 6], axis=0)[:, at]).any()
 
 

@@ -144,6 +144,46 @@ def on_other_rows(names: dict[str, Any]) -> None:
     )
 
 
+def rare(names: dict[str, Any]) -> None:
+    assert names["with_towns"].levels_ == {"town": ["Bonn", "Oslo", "Rome", "other"]}
+    assert (names["pooled"]["town"] == "other").sum() == 3
+
+
+def bins(names: dict[str, Any]) -> None:
+    assert names["steps"].levels_ == {"x0": sorted(names["names"])}
+    assert names["binned"]["x0"].value_counts().tolist() == [15] * 4
+    assert "x0=highest" in names["steps"].get_feature_names_out()
+
+
+def surveyed(names: dict[str, Any]) -> None:
+    weights = names["people"] / names["people"].mean()
+    model = names["surveyed"]
+    folds = [model.folds_.split(j)[1] for j in range(model.folds_.k)]
+    assert np.sort(np.concatenate(folds)).tolist() == list(range(60))
+    assert weights.sum() == pytest.approx(60.0)
+    assert f"{60} rows" in model.summary()
+
+
+def crossed(names: dict[str, Any]) -> None:
+    """The interaction is a slope for every town, whose columns enter together."""
+    parts, columns = names["parts"], names["columns"]
+    assert len(parts["town"]) == 3
+    assert len(parts["x0:town"]) == 2
+    assert {"x0", "x1", *parts["town"], *parts["x0:town"]} == set(columns)
+    chosen = set(names["crossed"].get_feature_names_out())
+    assert all(chosen >= set(own) or not chosen & set(own) for own in parts.values())
+    assert list(names["new"].columns) == list(columns.columns)
+    assert names["crossed"].predict(names["new"]).shape == (2,)
+
+
+def known_part(names: dict[str, Any]) -> None:
+    from sparsecv import SparseRidgeCV
+
+    plain = SparseRidgeCV().fit(names["X"], names["y"])
+    expected = plain.predict(names["X"].head(3)) + names["listed"].head(3)
+    np.testing.assert_allclose(names["predicted"], expected, rtol=1e-9)
+
+
 CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {
     "Several responses": several,
     "Penalty factors": penalty,
@@ -153,6 +193,11 @@ CHECKS: dict[str, Callable[[dict[str, Any]], None]] = {
     "Very many columns: screening inside the folds": screened,
     "A table larger than memory": larger,
     "Dates": dates,
+    "Rare levels": rare,
+    "Steps in place of a line: quantile bins": bins,
+    "Survey weights": surveyed,
+    "A factor times a number": crossed,
+    "A known part of the response": known_part,
     "Folds in the order of time": ordered,
     "Forward steps": forward,
     "Several partitions into folds": partitions,

@@ -211,7 +211,8 @@ def default_taus(n: float, p: int, constraints: UnitConstraints | None = None) -
 
     They are 1..p where one tree can serve all sizes; with more columns they end at the largest τ
     with τ log τ ≤ min(n, p) (Section 4.2, first paper). Constraints may allow fewer sizes, and a
-    group of columns counts as one in a size.
+    group of columns counts as one in a size: six factors of 30 levels are 180 columns, and have the
+    sizes 1 to 6.
 
     n: Number of rows, or the sum of their weights.
     """
@@ -220,7 +221,7 @@ def default_taus(n: float, p: int, constraints: UnitConstraints | None = None) -
         least, top = max(1, constraints.min_size), constraints.max_size
     if p > MAX_COLUMNS:
         candidates = np.arange(1, top + 1)
-        top = int(candidates[candidates * np.log(candidates) <= min(n, top)][-1])
+        top = int(candidates[candidates * np.log(candidates) <= min(n, p)][-1])
     return np.arange(least, max(least, top) + 1, dtype=np.intp)
 
 

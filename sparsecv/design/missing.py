@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from .design import Array
+
+if TYPE_CHECKING:  # Predictions by a file do without what the design imports.
+    from .design import Array
 
 
 def checked_fill(how: str | None) -> str | None:

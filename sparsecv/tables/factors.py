@@ -315,8 +315,9 @@ def _write_levels(
             f"column {quoted(name)} holds {quoted_names(strange, 3)}, which is none of its "
             f"levels: {quoted_names(levels)}"
         )
+        # This helps cross_val_score, too, where the training rows of a fold lack a rare level.
         zero = "pass unknown='zero' (--unknown zero), which gives such a row no level"
-        faults.add(name, what, ["correct it", zero], other)
+        faults.add(name, what, [zero, "correct it"], other)
 
 
 def _check_numbers(column: Column, values: FloatArray, faults: Faults) -> None:

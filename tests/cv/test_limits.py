@@ -287,6 +287,10 @@ def test_default_taus_and_grids() -> None:
     units = UnitConstraints.of(200, unit=np.arange(200) // 2)
     assert default_taus(100, 200, units).tolist() == large.tolist()
     assert default_taus(100, 160, UnitConstraints.of(160, unit=np.arange(160) // 2))[-1] == 80
+    # Six factors of 30 levels are few sizes, and all of them are tried.
+    factors = UnitConstraints.of(180, unit=np.arange(180) // 30)
+    assert default_taus(3000, 180, factors).tolist() == [1, 2, 3, 4, 5, 6]
+    assert default_taus(10, 180, factors).tolist() == [1, 2, 3, 4, 5]
 
 
 @pytest.mark.parametrize("p", [40, 50])

@@ -12,6 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from sklearn.base import clone
+from sklearn.model_selection import KFold, cross_val_score
 from support.inside import main, resolve
 
 import sparsecv
@@ -395,3 +396,29 @@ def test_blanks_around_levels(suffix: str, tmp_path: Path, monkeypatch: pytest.M
     model = sparsecv.load("m.json")
     assert "city=Oslo" in model.feature_names_in_
     np.testing.assert_allclose(model.predict(frame), expected, rtol=1e-12)
+
+
+def test_few_factors_of_many_levels_are_all_tried() -> None:
+    """Six factors of 30 levels have 180 columns and six sizes, of which the largest is the best."""
+    rng = np.random.default_rng(0)
+    level = rng.integers(0, 30, (900, 6))
+    frame = pd.DataFrame({f"f{j}": [f"l{k:02d}" for k in level[:, j]] for j in range(6)})
+    effect = rng.standard_normal((6, 30))
+    y = effect[np.arange(6), level].sum(axis=1) + rng.standard_normal(900)
+    model = SparseRidgeCV(gammas=[1.0], cv=3, rule="minimum").fit(frame, y)
+    assert model.taus_.tolist() == [1, 2, 3, 4, 5, 6]
+    assert model.tau_ == 6
+    assert "6" in model.claim_
+
+
+def test_a_fold_whose_training_rows_lack_a_level_is_predicted() -> None:
+    """Shuffled folds lack the level of one row; unknown="zero" helps, as the message says."""
+    frame, y = frame_and_response()
+    frame = frame.astype({"city": object})
+    frame.loc[3, "city"] = "Lima"
+    folds = KFold(4, shuffle=True, random_state=0)
+    model = SparseRidge(tau=2)
+    with pytest.raises(InputError, match=r"none of its levels.*; pass unknown='zero'"):
+        cross_val_score(model, frame, y, cv=folds, error_score="raise")
+    scores = cross_val_score(model.set_params(unknown="zero"), frame, y, cv=folds)
+    assert np.isfinite(scores).all()

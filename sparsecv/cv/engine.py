@@ -44,8 +44,7 @@ SECONDS_OF_CHEAP_INTERVALS = 1.0
 # rows. The number is a choice.
 SHARE_OF_THE_MODEL = 0.1
 # Once the choice is made, proofs that it does not need end after this many seconds: what waits for
-# them is an answer that they do not change. Of 21 public tables of 24 to 45 columns all but one
-# have every CV error proved before them or within them. The number is a choice.
+# them is an answer that they do not change. The number is a choice.
 MAX_SECONDS_OF_THE_REST = 1.0
 
 

@@ -22,9 +22,7 @@ BOUNDS = ("best", "paper", "paper-exact")
 PROVE = ("choice", "all")
 CHOICES = {"method": METHODS, "bounds": BOUNDS, "prove": PROVE}
 # The time limit of a call in which the user names none, in seconds. The estimators and the commands
-# pass it; :class:`Settings` that are made without a time limit have none. The number is measured:
-# of 22 public tables of 24 to 45 columns one is not proved that took more than 16 s of a limit of
-# 60, and it was not proved then either.
+# pass it; :class:`Settings` that are made without a time limit have none. The number is a choice.
 DEFAULT_SECONDS = 20.0
 
 

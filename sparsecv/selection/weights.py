@@ -45,10 +45,8 @@ class AverageSettings(NamedTuple):
     # is a choice.
     most_of_all: float = 0.7
     # Where the fit has a time limit, the proof of an inner model or of a projection ends after this
-    # many nodes at one γ, which take about a second, and at later γ after a tenth of them. What a
-    # default fit finds then seldom depends on the clock. The value is measured on five public
-    # tables of 30 to 38 columns: with a fifth of it none of them is certified, and fits take as
-    # long, because all else is proved by then.
+    # many nodes at one γ, and at later γ after a tenth of them. So what a default fit finds seldom
+    # depends on the clock. The number is a choice.
     proof_nodes: int = 10_000_000
     # Where there are two folds alone, or the folds do not partition the rows, every fold has at
     # most this many inner folds. The number is a choice.

@@ -376,7 +376,8 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         """The models of the folds with their residuals; a pickle keeps them once they are made."""
         held_out = self._kept_fit().held_out
         assert held_out is not None
-        return fold_models(held_out.study.again(), held_out.surface, held_out.choice)
+        with self._telling("the models of the folds"):
+            return fold_models(held_out.study.again(), held_out.surface, held_out.choice)
 
     def _intervals(self) -> FoldModels:
         return self._fold_models_

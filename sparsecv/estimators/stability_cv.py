@@ -18,6 +18,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
 
 from ..design.folds import check_groups
 from ..errors import InputError
+from ..report.progress import telling
 from ..stability.algorithm import checked_lambdas, criterion, select
 from ..stability.fold_losses import Array, Learner, PartialErrors, losses_of, partial_errors
 from ..stability.learners import EstimatorLearner, folds_for, weight_params
@@ -167,7 +168,7 @@ class StabilityCV(BaseSearchCV):  # type: ignore[misc]
         folds = folds_for(self.estimator, self.cv, X, y, self.random_state, groups)
         learner = learner_of(self.estimator, grid, X, y, loss, fit_params)
         candidates = list(ParameterGrid(grid))  # The learner numbers them alike.
-        with warnings.catch_warnings():
+        with telling("fitting the folds of every candidate"), warnings.catch_warnings():
             # Folds may lack a row or a column; the final fit warns of what all rows lack.
             warnings.simplefilter("ignore", category=UserWarning)
             errors = partial_errors(

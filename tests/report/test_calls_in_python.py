@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 from joblib import Parallel, delayed
+from sklearn.linear_model import Ridge
 
-from sparsecv import SparseRidge, SparseRidgeCV
+from sparsecv import SparseRidge, SparseRidgeCV, StabilityCV
 from sparsecv.report import progress
 from sparsecv.report.progress import Steps, tell, telling
 
@@ -83,6 +84,19 @@ def test_a_cross_validation_tells_its_steps(shown: list[Steps]) -> None:
     assert fit.done > 5
     assert "the error to expect" in fit.words
     assert other.done > 5
+
+
+@pytest.mark.filterwarnings("ignore:time limit reached")
+def test_learners_and_models_of_folds_have_lines_too(shown: list[Steps]) -> None:
+    SparseRidgeCV().fit(X, Y).predict_interval(X[:2])
+    StabilityCV(Ridge(), {"alpha": [0.1, 1.0]}, cv=3, random_state=0).fit(X, Y)
+    StabilityCV(SparseRidge(backend="native", time_limit=0), {"tau": [1, 2]}, cv=3, lambdas=0).fit(
+        X, Y
+    )
+    _, folds, ridge, sparse, last = shown
+    assert folds.words == "models for prediction intervals"
+    assert ridge.words == "fitting the folds of every candidate"
+    assert {sparse.words, last.words} == {"proving the best columns"}
 
 
 def test_a_call_within_a_call_reports_to_the_same_line(shown: list[Steps]) -> None:

@@ -15,6 +15,7 @@ from ..design.model import values_of
 from ..design.prepare import Prepared, prepare
 from ..errors import InputError
 from ..plots import curves, over_gamma, size_path
+from ..report.details import why_chosen
 from ..report.frames import alternatives_of_sizes, criteria_of_sizes
 from ..report.peers import linear_peers
 from ..report.progress import Steps
@@ -195,10 +196,11 @@ def _draw(result: Result, held_out: HeldOut, asked: SimpleNamespace) -> None:
     kind = "leave-one-out" if folds.kind == "loo" else f"{folds.k} folds"
     kind += " in order of time" * (folds.kind == "time")
     path, title = str(asked.plot), f"{result.name}, {kind}"
+    said = f"The CV error of each size: {title}. {why_chosen(result)}"
     if choice.projection is not None:
         peers = linear_peers(study.data, values_of(result.sizes, "tau"))
-        size_path.plot_errors(result.sizes, result.marks, peers, path, title)
+        size_path.plot_errors(result.sizes, result.marks, peers, path, said)
     elif surface.minimum is not None:
         over_gamma.plot_minimum(surface.minimum, path, title)
     else:
-        curves.plot_cv(surface, path, title, chosen=choice.position)
+        curves.plot_cv(surface, path, said, chosen=choice.position)

@@ -101,5 +101,5 @@ def fit(data: str, **options: Any) -> Exit:
 
 def _draw(result: Result, path: Path) -> None:
     """Draw the picture that the option --plot asks for."""
-    title = f"{result.name}, γ = {result.model.gamma:g}"
+    title = f"The least objective of each size: {result.name}, γ = {result.model.gamma:g}"
     plot_size_path(result.sizes, result.effects_by_size, result.features.names, str(path), title)

@@ -7,7 +7,7 @@ from os import PathLike
 from typing import Any
 
 from ..plots.size_path import draw_sizes
-from ..report.details import sections
+from ..report.details import sections, why_chosen
 from ..report.page import Page, page
 from ..report.screen import as_html, printed
 from ..selection.result import Result
@@ -56,7 +56,14 @@ class ModelViews(ModelRobustness):
         found = self._kept_fit()
         with self._telling("the best of every size"):
             _ = found.sizes  # Nothing else of a picture takes long.
-        return draw_sizes(ax, found.sizes, found.marks, found.effects_by_size, found.features.names)
+        return draw_sizes(
+            ax,
+            found.sizes,
+            found.marks,
+            found.effects_by_size,
+            found.features.names,
+            why_chosen(found),
+        )
 
     def summary(self, *, table: bool = False) -> str:
         """Return what the command prints of a fit: the model, its errors, proofs and other sizes.

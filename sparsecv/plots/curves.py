@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,15 @@ def save(figure: Any, path: str) -> None:
 def without_formulas(text: str) -> str:
     """A title whose dollar signs, as in a file's name, are printed rather than begin a formula."""
     return text.replace("$", r"\$")
+
+
+def say(axes: Any, title: str) -> None:
+    """Write a sentence above axes, in lines that are as wide as the axes."""
+    size = 9.0
+    width = 72.0 * axes.get_window_extent().width / axes.get_figure().dpi
+    # Characters are about 0.55 times as wide as they are high.
+    lines = textwrap.wrap(title, max(20, int(width / (0.55 * size))))
+    axes.set_title(without_formulas("\n".join(lines)), fontsize=size, loc="left")
 
 
 def label_sizes(axes: Any, taus: NDArray[np.intp]) -> None:
@@ -156,6 +166,6 @@ def plot_cv(
     axes.set_ylabel("CV error")
     errors, spread = result.table("cv_error"), best.std_error
     focus(axes, (errors.min(), best.cv_error - spread), errors, best.cv_error + spread)
-    axes.set_title(without_formulas(title))
+    say(axes, title)
     axes.legend(fontsize=7, ncols=2)
     save(figure, path)

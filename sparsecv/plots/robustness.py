@@ -43,5 +43,6 @@ def draw_inclusion(axes: Any, found: Any) -> None:
     names = [without_formulas(cut_name(str(name), LONGEST_LABEL)) for name in found.index]
     axes.set_yticks(place, names, fontsize=7)
     axes.invert_yaxis()
-    axes.set_xlabel("share of other partitions that choose the column")
-    axes.legend()
+    axes.set_xlabel("share of other partitions that choose it")
+    # The bars may fill all of the axes.
+    axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=2)

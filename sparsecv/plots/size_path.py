@@ -12,7 +12,7 @@ from ..design.features import cut_name
 from ..design.model import Model, values_of
 from ..errors import InputError
 from ..selection.sizes import SizeMarks
-from .curves import focus, label_sizes, mark, save, star, without_formulas
+from .curves import focus, label_sizes, mark, save, say, star, without_formulas
 from .style import BLUE, GREEN, GREY, VERMILION, in_style, matplotlib, new_figure
 
 # A legend as high as a picture of usual size has room for so many names. The number is a choice.
@@ -38,9 +38,10 @@ def draw_errors(
     dots = "o-" if tau.size <= 40 else "-"
     axes.plot(tau, error, dots, color=BLUE, markersize=4, label="best subset ± s.e.")
     styles = {"lasso": (GREEN, "--"), "ridge": (GREY, ":")}
+    drawn = dict[str, Any]()
     for name, values in peers.items():
         colour, line = styles[name]
-        axes.plot(tau, values, line, color=colour, label=name)
+        (drawn[name],) = axes.plot(tau, values, line, color=colour, label=name)
     shown = [-np.inf]  # Errors that the axis contains in any case.
     if (t := marks.chosen) is not None:
         star(axes, tau[t], error[t], spread[t], f"chosen: τ = {tau[t]}")
@@ -53,10 +54,26 @@ def draw_errors(
             shown.append(float(error[t]))
     # The lasso's error is infinite at a size where no penalty selects so few columns.
     known = [error - spread, *(values[np.isfinite(values)] for values in peers.values())]
-    focus(axes, [values.min() for values in known], error, max(shown))
+    focus(axes, [values.min(initial=np.inf) for values in known], error, max(shown))
+    for name, line in drawn.items():
+        line.set_label(_label_of_peer(name, peers[name], top=axes.get_ylim()[1]))
     label_sizes(axes, tau)
     axes.set_ylabel("CV error")
     axes.legend()
+
+
+def _label_of_peer(name: str, errors: Array, top: float) -> str:
+    """What the legend calls the line of lasso or ridge: it says so where the line is not seen.
+
+    errors: CV errors at all sizes, infinite where the lasso has no penalty of so few columns.
+    top: The upper end of the axis.
+    """
+    if (errors <= top).any():
+        return name
+    least = errors.min()
+    if not np.isfinite(least):
+        return f"{name}: selects more columns"
+    return f"{name}: above the picture, {least:.4g} at least"
 
 
 def draw_objectives(axes: Any, sizes: Sequence[Model]) -> None:
@@ -107,19 +124,25 @@ def draw_effects(
         lines[0].set_label("1 other feature" if len(lines) == 1 else f"{len(lines)} other features")
     label_sizes(axes, tau)
     axes.set_ylabel("effect of one standard deviation")
-    axes.set_title("in the model of each size")
+    say(axes, "The effect of each feature in the model of each size")
     if used.size:
         axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
 def draw_sizes(
-    ax: Any, sizes: Sequence[Model], marks: SizeMarks, every: Array, names: Sequence[str]
+    ax: Any,
+    sizes: Sequence[Model],
+    marks: SizeMarks,
+    every: Array,
+    names: Sequence[str],
+    why: str = "",
 ) -> Any:
     """Draw errors by size, and coefficients by size, on axes of the user, and return the axes.
 
     ax: Axes for the errors; or a pair of axes, for errors and coefficients. With None, pyplot opens
         a figure with two axes, as the session of the user shows figures.
     marks, every, names: As in :func:`draw_errors` and :func:`draw_effects`.
+    why: A sentence that says why the star is where it is, where rows were held out.
     Raises InputError: matplotlib is missing, or ``ax`` is neither one nor two axes.
     """
     matplotlib()
@@ -133,6 +156,7 @@ def draw_sizes(
     held_out = not np.isnan(values_of(sizes, "cv_error")).all()
     if held_out:
         draw_errors(panels[0], sizes, marks, peers={})
+        say(panels[0], why)
     else:
         draw_objectives(panels[0], sizes)
     for panel in panels[1:]:
@@ -152,7 +176,7 @@ def plot_errors(
     """
     figure, ((axes,),) = new_figure(figsize=(7.0, 4.4))
     draw_errors(axes, sizes, marks, peers)
-    axes.set_title(without_formulas(title))
+    say(axes, title)
     save(figure, path)
 
 
@@ -168,6 +192,6 @@ def plot_size_path(
     """
     figure, ((left, right),) = new_figure(1, 2, figsize=(9.6, 4.2))
     draw_objectives(left, sizes)
-    left.set_title(without_formulas(title))
+    say(left, title)
     draw_effects(right, sizes, chosen=None, every=every, names=names)
     save(figure, path)

@@ -110,7 +110,7 @@ def _every_size(result: Result, with_peers: bool) -> Section:
         columns.append(SectionColumn("objective", numbers(objectives, proved)))
     else:
         peers = linear_peers(held_out.study.data, taus) if with_peers else {}
-        words = "CV error against the number of columns; the star marks the chosen size."
+        words = f"CV error against the number of features. {why_chosen(result)}"
         picture = partial(page_picture, words, draw_errors, sizes, marks, peers)
         columns += _errors_of_sizes(result, held_out, peers)
         if peers:
@@ -184,21 +184,38 @@ def _shares(projection: Projection) -> Array:
     return distance / error if error > 0.0 else np.zeros_like(distance)
 
 
+def _aim_of_size(choice: Choice, projection: Projection) -> str:
+    """Words that say by which distance to the average the size of a projection is chosen."""
+    if choice.size_given:
+        return "the size that was asked for"
+    if projection.near[projection.chosen]:
+        # Each size has a largest distance, as a share of the average's CV error.
+        most = percent(projection.max_share[projection.chosen])
+        return f"the fewest features whose distance is at most {most} of that CV error"
+    least = percent(projection.max_share.max())
+    aim = "the size of least distance of those that may be chosen, as no such distance is "
+    return aim + f"small (at most {least} of that error)"
+
+
+def why_chosen(result: Result) -> str:
+    """A sentence that says why a star is where it is in pictures; empty without held-out rows."""
+    choice = result.choice
+    if choice is None:
+        return ""
+    tau, projection = f"Chosen: τ = {result.model.tau}", choice.projection
+    if projection is None:
+        return f"{tau}, {'as was asked for' if choice.size_given else aim_of(choice)}."
+    share = percent(float(_shares(projection)[projection.chosen]))
+    aim = _aim_of_size(choice, projection).replace("that CV error", "the average's CV error")
+    return f"{tau}, {aim}. Its distance to the average of all models is {share}."
+
+
 def _aim(choice: Choice, projection: Projection) -> str:
     """The sentences that say what the distance is, and by which rule the size is chosen.
 
     projection: That of the choice.
     """
-    # Each size has a largest distance, as a share of the average's CV error.
-    most = projection.max_share[projection.chosen]
-    if choice.size_given:
-        aim = "the size that was asked for"
-    elif projection.near[projection.chosen]:
-        aim = f"the fewest features whose distance is at most {percent(most)} of that CV error"
-    else:
-        least = percent(projection.max_share.max())
-        aim = "the size of least distance of those that may be chosen, as no such distance is "
-        aim += f"small (at most {least} of that error)"
+    aim = _aim_of_size(choice, projection)
     distance, average = values_of(projection.sizes, "distance"), projection.average
     near = projection.near
     of_all_sizes = int(near.argmax() if near.any() else distance.argmin())

@@ -177,6 +177,6 @@ def _partitions(frame: DataFrame) -> Section:
         f"On {percent(frame.attrs['same'])} of other partitions of the rows the rule chooses "
         "exactly these columns. A figure says on how many a rule chooses the column, by estimates."
     )
-    words = "The share of other partitions on which a column is chosen."
+    words = "The share of other partitions of the rows on which each feature is chosen."
     table, picture = SectionTable(columns), partial(page_picture, words, draw_inclusion, shown)
     return Section("Other partitions", table=table, sentences=[sentence], picture=picture)

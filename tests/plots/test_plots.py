@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from support.inside import (
     CVResult,
@@ -261,3 +262,64 @@ def test_sizes_that_are_not_proved_have_open_marks(figures: list[Any], tmp_path:
     open_marks = lines(figures[0].axes[0])["not proved"]
     assert open_marks.get_fillstyle() == "none"
     assert len(open_marks.get_ydata()) > 1
+
+
+# --- factors, titles, and lines that are out of the picture --------------------------------------
+
+
+def with_a_factor(n: int = 150) -> tuple[pd.DataFrame, Any]:
+    rng = np.random.default_rng(0)
+    state = np.concatenate([np.arange(30), rng.integers(0, 30, n - 30)])
+    X = pd.DataFrame(rng.standard_normal((n, 3)), columns=["a", "b", "c"])
+    X["state"] = [f"s{k:02d}" for k in state]
+    y = X["a"] + 2.0 * rng.standard_normal(30)[state] + 0.3 * rng.standard_normal(n)
+    return X, y
+
+
+def test_a_factor_is_one_line_of_a_picture() -> None:
+    X, y = with_a_factor()
+    model = SparseRidgeCV(gammas=[0.1], rule="minimum", cv=3).fit(X, y)
+    _, axes = model.plot(Figure(figsize=(8.0, 3.5)).subplots(1, 2))
+    assert set(legend_of(axes)) == {"chosen", "a", "b", "c", "state (30 levels)"}
+    drawn = [one for one in axes.get_lines() if one.get_marker() == "o"]
+    assert len(drawn) == 4
+    part = pd.get_dummies(X["state"]).to_numpy(dtype=float) @ model.coef_[3:]
+    at = model.path_["tau"].tolist().index(model.tau_)
+    assert lines(axes)["state (30 levels)"].get_ydata()[at] == pytest.approx(part.std())
+
+
+@pytest.mark.parametrize("rule", ["projected", "minimum", "one-se"])
+def test_a_title_says_why_the_star_is_where_it_is(rule: str) -> None:
+    X, y = three_matter(60, 8, seed=3)
+    model = SparseRidgeCV(gammas=[0.1, 1.0], rule=rule).fit(X, y)
+    said = []
+    for size in ((8.0, 3.5), (12.0, 5.0)):
+        left, right = model.plot(Figure(figsize=size).subplots(1, 2))
+        title = left.get_title(loc="left")
+        said.append(" ".join(title.split()))
+        assert right.get_title(loc="left").startswith("The effect of each feature")
+        # No line is wider than the axes.
+        left.figure.canvas.draw()
+        box = left.get_window_extent()
+        text = left._left_title.get_window_extent()
+        assert text.width <= 1.05 * box.width
+    assert said[0] == said[1]
+    assert said[0].startswith(f"Chosen: τ = {model.tau_}, ")
+    assert ("distance to the average of all models" in said[0]) == (rule == "projected")
+
+
+def test_a_line_that_is_not_seen_is_said_to_be_elsewhere() -> None:
+    X, y = with_a_factor()
+    model = SparseRidgeCV(gammas=[0.1, 1.0], cv=3).fit(X, y)
+    sizes, marks = model._run_.sizes, model._run_.marks
+    error = model.path_["cv_error"].max()
+    for values, label in (
+        (np.full(len(sizes), 50.0 * error), "lasso: above the picture"),
+        (np.full(len(sizes), np.inf), "lasso: selects more columns"),
+        (np.full(len(sizes), model.cv_error_), "lasso"),
+    ):
+        axes = Figure().subplots()
+        size_path.draw_errors(axes, sizes, marks, {"lasso": values})
+        (found,) = (one for one in legend_of(axes) if one.startswith("lasso"))
+        assert found.startswith(label)
+        assert (found == "lasso") == (label == "lasso")

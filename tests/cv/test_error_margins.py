@@ -31,7 +31,13 @@ from sparsecv import SparseRidgeCV
 from sparsecv.errors import UnprovedWarning
 from sparsecv.selection.projection import ridge_unit
 from sparsecv.solvers import SparseRidgeProblem, Status
-from sparsecv.solvers.core.error_margin import moved_by_any, moved_errors, support_margin
+from sparsecv.solvers.core.error_margin import (
+    moved_by_any,
+    moved_errors,
+    path_margins,
+    support_margin,
+)
+from sparsecv.solvers.ridge_fits import known_path
 
 Array = NDArray[np.float64]
 
@@ -103,6 +109,37 @@ def test_one_factor_bounds_the_margins_of_all_supports(n: int) -> None:
             error = float(residual @ residual)
             margin = support_margin(problem, S, H[:, :-1], H[:, -1], error)
             assert margin <= 1.01 * moved_errors(np.array(error), np.array(moved))
+
+
+def test_a_tiny_gamma_does_not_send_the_supports_of_others_to_a_look_at_each(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Margins hold at every γ of a path; where one factor per γ is enough, nothing else is made."""
+    X, y = money_and_total()
+    train = np.arange(y.size) != 7
+    folds = make_folds([(np.flatnonzero(train), np.array([7]))], y.size)
+    rows = np.column_stack([X, y])
+    A, H = (
+        np.array(about_mean(part, rows[train], True), dtype=np.float64)
+        for part in (rows[train], rows[[7]])
+    )
+    problem = SparseRidgeProblem(A[:, :-1], A[:, -1], gamma=1.0, tau=3)
+    gammas = np.array([1e-10, 1e-2, 1e6, 1e8])
+    path = known_path(problem, gammas, np.array([2, 3]), np.array([[[0, 1, -1], [0, 1, 2]]] * 4))
+    held = H[:, :-1], H[:, -1]
+    errors, looked_at = path.squared_errors(*held), list[float]()
+
+    def counted(at: SparseRidgeProblem, *more: Any) -> float:
+        looked_at.append(at.given_gamma)
+        return support_margin(at, *more)
+
+    monkeypatch.setattr("sparsecv.solvers.core.error_margin.support_margin", counted)
+    margins = path_margins(problem, gammas, path.supports, *held, errors, 1e-6 * errors)
+    assert set(looked_at).isdisjoint({1e6, 1e8})
+    for t, size in enumerate((2, 3)):
+        table = Table(X[:, :size], y, None, True)
+        truth = exact_errors(table, folds, gammas.tolist(), np.array([size])).low[:, 0]
+        assert (abs(errors[:, t] - truth) <= margins[:, t]).all()
 
 
 def test_a_choice_is_certified_only_by_errors_that_are_exact() -> None:

@@ -155,8 +155,8 @@ def path_margins(
 ) -> Array:
     """How far rounding may have moved the squared errors of fits on given supports, shape (γ, τ).
 
-    What :func:`moved_by_path` says bounds the margins of all supports at once. A support for which
-    that is too much is looked at alone.
+    What :func:`moved_by_path` says bounds the margins of all supports at once, and then those of
+    one γ. A support for which that is too much is looked at alone.
 
     problem: The training problem; its γ and τ do not count.
     supports, shape (γ, τ, most): Columns, ended by −1.
@@ -170,6 +170,12 @@ def path_margins(
     if moved is None:
         moved = moved_by_path(problem, gammas, supports, rows, targets)
     found = moved_errors(errors, np.array(moved))
+    # The least γ moves fits the most. Where its bound is too much for several supports of a γ, the
+    # bound of that γ costs one factor, and a look at every support costs one factor each.
+    if gammas.size > 1:
+        for g in np.flatnonzero((~(found <= enough)).sum(axis=1) > 1).tolist():
+            own = moved_by_path(problem, gammas[[g]], supports[[g]], rows, targets)
+            found[g] = np.minimum(found[g], moved_errors(errors[g], np.array(own)))
     for g, t in np.argwhere(~(found <= enough)).tolist():
         at_gamma, row = problem.replace(gamma=float(gammas[g])), supports[g, t]
         support = row[row >= 0].astype(np.intp)

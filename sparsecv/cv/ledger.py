@@ -226,17 +226,55 @@ class Ledger:
         number = np.array(numbers, dtype=np.intp)[found.choice]
         objective = np.where(np.isnan(found.objective), np.inf, found.objective)
         every = np.arange(self.taus.size)[:, None]
-        self._improve((g, every, folds), objective, (factor * found.residual) ** 2, number)
+        error = (factor * found.residual) ** 2
+        self._improve((g, every, folds), objective, error, number)
         low, high = squared_error_bounds(factor * found.low, factor * found.high)
+        usable = np.isfinite(objective) & ~self.cells.exact[g, :, folds].T
+        # The tree has ended for a fold where it bounds the residual to a single number. Its
+        # support is the first of those that tie.
+        ended = usable & (found.low == found.high)
+        margin = self._margins_of_open(g, folds, error, usable & ~ended, number)
+        low = np.minimum(low, np.maximum(error - margin, 0.0))
+        high = np.maximum(high, error + margin)
         for t in range(self.taus.size):
-            usable = np.isfinite(objective[t]) & ~self.cells.exact[g, t, folds]
-            self.narrow(g, t, folds[usable], low[t, usable], high[t, usable])
-            # The tree has ended for a fold where it bounds the residual to a single number. Its
-            # support is the first of those that tie.
-            ended = usable & (found.low[t] == found.high[t])
-            models = objective[t], (factor * found.residual[t]) ** 2, number[t]
-            self._answer((g, t, folds), models, ended)
-            self.mark_proved(g, t, folds[ended])
+            some = usable[t]
+            self.narrow(g, t, folds[some], low[t, some], high[t, some])
+            self._answer((g, t, folds), (objective[t], error[t], number[t]), ended[t])
+            self.mark_proved(g, t, folds[ended[t]])
+
+    def _margins_of_open(
+        self,
+        g: int,
+        folds: NDArray[np.intp],
+        error: Array,
+        left_open: NDArray[np.bool_],
+        number: NDArray[np.intp],
+    ) -> Array:
+        """How far rounding may have moved errors that a shared tree has left open, (τ, m); else 0.
+
+        The fit of all rows gives the margins. They are ∞ where it gives none, and the tree then
+        says nothing of the fold's error.
+
+        folds, shape (m,): Numbers of the folds.
+        error, left_open, number, shape (τ, m): The squared errors, whether their margins are
+            wanted, and the numbers of the supports.
+        """
+        margin = np.zeros(error.shape)
+        if left_open.any():
+            errors = np.zeros((1, self.taus.size, self.k))
+            wanted = np.zeros(errors.shape, dtype=bool)
+            wanted[0][:, folds] = left_open
+            errors[0][:, folds] = np.where(left_open, error, 0.0)
+            place = {j: i for i, j in enumerate(folds.tolist())}
+
+            def supports(_: int, j: int) -> NDArray[np.int64]:
+                some = [] if j not in place else number[left_open[:, place[j]], place[j]].tolist()
+                return stacked([self.supports[c] for c in some], self._max_columns)
+
+            gammas = np.array([self.gammas[g]])
+            found = self.margins.by_deleting(gammas, errors, wanted, supports)[0]
+            margin[left_open] = found[:, folds][left_open]
+        return margin
 
     def copy_models(self, g: int, other: Ledger, other_row: int) -> None:
         """Take over what is known of all rows at the γ of row g from a ledger of other folds.
@@ -414,7 +452,8 @@ class Ledger:
         """Narrow the intervals of fold j's error by a tree's leaves, at the sizes without a proof.
 
         An optimal support is the incumbent or lies below a leaf. Every leaf bounds the predictions
-        ŷ of supports below the leaf, and Corollary 2 of the first paper bounds (y − ŷ)².
+        ŷ of supports below the leaf, and Corollary 2 of the first paper bounds (y − ŷ)². The
+        incumbent's own error has the margin that rounding may have moved it by.
 
         leaves: What a search has left open. Without leaves the root counts as open, which gives an
             interval around the fold's ridge fit on all columns.
@@ -434,9 +473,13 @@ class Ledger:
         upper = upper + attained_margin(problem, upper)
         leaves = Leaves.root(problem.p, problem.p) if leaves is None else leaves
         low, high = prediction_ranges(problem, leaves, rows, sizes, predicted[0], upper)
-        least, most = squared_error_bounds(low - targets, high - targets)
-        for i, t in enumerate(places.tolist()):
-            self.narrow(g, t, j, least[i].sum(), most[i].sum())
+        sides = squared_error_bounds(low - targets, high - targets)
+        least, most = (side.sum(axis=1) for side in sides)
+        gamma, own = np.array([self.gammas[g]]), np.square(predicted - targets).sum(axis=2)
+        enough = EXACT_SHARE * most[None]
+        margin = self.margins.of_fold(j, gamma, own, enough, lambda *_: known, [g], problem)[0]
+        least = np.minimum(least, np.maximum(own[0] - margin, 0.0))
+        self.narrow(g, places, j, least, np.maximum(most, own[0] + margin))
 
     def bracket_the_rest(self, rows: Sequence[int], limits: Limits | None = None) -> None:
         """Give intervals to the folds that have none; all folds must have incumbents at every τ.

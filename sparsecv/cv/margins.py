@@ -21,6 +21,7 @@ from ..solvers.core.error_margin import (
     moved_errors,
     path_margins,
 )
+from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.threads import one_blas_thread
 
 Array = NDArray[np.float64]
@@ -63,22 +64,25 @@ class Margins:
         enough += self._data.rounding * self._data.total / k
         enough[~wanted] = np.inf
         with one_blas_thread():
-            found = self._by_deleting(gammas, errors, wanted, supports)
+            found = self.by_deleting(gammas, errors, wanted, supports)
             for j in np.flatnonzero((~(found <= enough)).any(axis=(0, 1))).tolist():
                 some = np.flatnonzero((~(found[:, :, j] <= enough[:, :, j])).any(axis=1)).tolist()
-                found[some, :, j] = self._of_fold(
+                found[some, :, j] = self.of_fold(
                     j, gammas[some], errors[some, :, j], enough[some, :, j], supports, some
                 )
         return found
 
-    def _by_deleting(
+    def by_deleting(
         self,
         gammas: Array,
         errors: Array,
         wanted: NDArray[np.bool_],
         supports: Callable[[int, int], NDArray[np.int64]],
     ) -> Array:
-        """Margins of leave-one-out folds, all from one fit of all rows; ∞ where it gives none."""
+        """Margins of leave-one-out folds, all from one fit of all rows; ∞ where it gives none.
+
+        Parameters are as of :meth:`of`.
+        """
         nothing = np.full(errors.shape, np.inf)
         deleted = self._data.deleted_rows if wanted.any(axis=(0, 1)).sum() > 1 else None
         if deleted is None:
@@ -94,7 +98,7 @@ class Margins:
         given = deleted.rows[order], deleted.targets[order], deleted.factor[order]
         return deleted_row_margins(self._data.full(), columns, gamma, *given, errors)
 
-    def _of_fold(
+    def of_fold(
         self,
         j: int,
         gammas: Array,
@@ -102,12 +106,18 @@ class Margins:
         enough: Array,
         supports: Callable[[int, int], NDArray[np.int64]],
         places: list[int],
+        training: SparseRidgeProblem | None = None,
     ) -> Array:
         """Margins of fold j from the fold's own rows, shape (γ, τ).
 
+        gammas, shape (γ,), errors, shape (γ, τ): Some γ, and the sums of squared errors there.
+        enough, shape (γ, τ): Margins up to these need not be any smaller.
+        supports: As of :meth:`of`.
         places: The positions of these γ, which ``supports`` takes.
+        training: The training problem of the fold, where the caller has it at any γ.
         """
-        problem, held_out, moved = self._data.training(j), self._data.held_out(j), None
+        problem, held_out = training or self._data.training(j), self._data.held_out(j)
+        moved = None
         if problem.p <= MAX_SHARED:
             gamma, moved = self._moved.get(j, (math.inf, math.inf))
             if gammas.min() < gamma:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,10 @@ from support.fresh import draws
 from support.heldout_attacks import HELD_OUT, Table, exact_errors, wrong_claims
 from support.inside import (
     CVResult,
+    DeletedRowSubsets,
     FoldAverages,
+    Leaves,
+    Ledger,
     Limits,
     RowFolds,
     RowTable,
@@ -261,3 +265,44 @@ def test_inner_models_have_margins_of_their_own() -> None:
 def test_held_out_errors_on_fresh_tables() -> None:
     for note, rng in draws(12, 67):
         assert not list(HELD_OUT["held-out errors"](rng, 0)), note
+
+
+def ledger_of_money() -> tuple[Ledger, float]:
+    """A ledger whose incumbents are all columns, and the error of the row that sees noise."""
+    X, y = money_and_total()
+    folds, gamma = make_folds("loo", y.size, seed=0), 1e-10
+    ledger = Ledger(RowFolds(RowTable(X, y, True), folds), np.array([3]), [gamma])
+    train, held = folds.split(7)
+    one = Table(X, y, None, True), SimpleNamespace(k=1, split=lambda _: (train, held))
+    return ledger, float(exact_errors(*one, [gamma], np.array([3])).low[0, 0])
+
+
+def test_the_interval_of_an_unproved_fold_has_the_margin_of_its_incumbent() -> None:
+    """Even where no leaf is left below which another support could be."""
+    ledger, error = ledger_of_money()
+    ledger.offer(0, 0, np.arange(ledger.k), np.arange(3))
+    none = Leaves.root(3, 3)
+    ledger.bracket(0, 7, none._replace(**{name: part[:0] for name, part in none._asdict().items()}))
+    assert ledger.cells.lower[0, 0, 7] <= error <= ledger.cells.upper[0, 0, 7]
+
+
+def test_the_interval_of_a_fold_that_a_shared_tree_leaves_open_has_a_margin() -> None:
+    ledger, error = ledger_of_money()
+    ledger.offer(0, 0, np.arange(ledger.k), np.arange(3))
+    deleted = ledger.data.deleted_rows
+    assert deleted is not None
+    factor = deleted.factor[deleted.row_of]
+    residual = np.sqrt(ledger.incumbent.error[0, :, : ledger.k]) / factor
+    found = DeletedRowSubsets(
+        sizes=np.array([3]),
+        supports=[np.arange(3)],
+        choice=np.zeros(residual.shape, dtype=np.intp),
+        objective=ledger.incumbent.objective[0, :, : ledger.k],
+        residual=residual,
+        low=residual,
+        high=np.nextafter(residual, np.inf),
+        skipped=np.empty(0, dtype=np.intp),
+    )
+    ledger.enter_deleted_rows(0, np.arange(ledger.k), found, factor)
+    assert not ledger.cells.exact[0, 0, 7]
+    assert ledger.cells.lower[0, 0, 7] <= error <= ledger.cells.upper[0, 0, 7]

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 # The two blanks are the CV errors of the lasso and of ridge regression.
 PEERS = (
     "On the same folds the lasso has CV error {} at its best penalty, and ridge with all columns "
-    "has {}. In the column “lasso” it has the best penalty that selects at most as many columns. "
+    "has {}. In the column “lasso” it has the best penalty that selects at most as many features. "
     "The folds have chosen all these penalties. Lasso and ridge are scikit-learn's."
 )
 WORDS = (

@@ -15,10 +15,10 @@ def linear_peers(data: FoldData, sizes: NDArray[np.intp]) -> dict[str, Array]:
     """CV errors of "lasso" and "ridge", scikit-learn's, on the folds of ``data`` at every size.
 
     At a size the lasso has the penalty of least CV error among the penalties that select at most
-    this many columns on all rows. Ridge regression has all columns at every size. The dictionary is
-    empty where the rows are not in memory, have weights or lack values.
+    this many features on all rows. Ridge regression has all columns at every size. The dictionary
+    is empty where the rows are not in memory, have weights or lack values.
 
-    sizes, shape (s,): Numbers of columns. The errors have the same shape.
+    sizes, shape (s,): Numbers of features. The errors have the same shape.
     """
     if (rows := data.unweighted_rows()) is None:
         return {}
@@ -31,8 +31,10 @@ def linear_peers(data: FoldData, sizes: NDArray[np.intp]) -> dict[str, Array]:
         fit = LassoCV(cv=pairs, fit_intercept=centre).fit(X, y)
         # A fold counts with its rows, as in the CV error of a subset.
         error = fit.mse_path_ @ (folds.sizes / folds.sizes.sum())
-        columns = (np.abs(fit.path(X, y, alphas=fit.alphas_)[1]) > 0.0).sum(axis=0)
-        few = columns[None, :] <= sizes[:, None]
+        used = np.abs(fit.path(X, y, alphas=fit.alphas_)[1]) > 0.0
+        # A factor counts once, as in a size, however many of its columns have a coefficient.
+        features = sum(used[own].any(axis=0).astype(int) for own in data.constraints.columns)
+        few = np.asarray(features)[None, :] <= sizes[:, None]
         lasso = np.where(few, error, np.inf).min(axis=1)
         # scikit-learn's alpha is γ/2. The range is a choice.
         alphas = np.geomspace(1e-3, 1e4, 40)

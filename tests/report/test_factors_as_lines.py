@@ -3,9 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LassoCV
 
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV
 from sparsecv.design.features import cut_name
+from sparsecv.report.peers import linear_peers
 from sparsecv.report.sections import listed
 
 LONG = "how_satisfied_are_you_with_the_place_where_you_live_and_with_your_neighbours_overall"
@@ -144,3 +146,22 @@ def test_long_names_lose_their_middle() -> None:
         for name in ("abcdefghijklmnop", f"{LONG} (51 levels)", f"{LONG} (2 columns)"):
             assert len(cut_name(name, room)) <= max(room, 3)
             assert len(listed([name], room)) <= max(room, 3)
+
+
+def test_the_lasso_of_a_size_counts_a_factor_once() -> None:
+    """Its errors at a size are those of penalties that select as many features, by scikit-learn."""
+    X, y = table()
+    model = SparseRidgeCV(gammas=[0.1], rule="minimum", cv=3).fit(X, y)
+    data = model._run_.held_out.study.data  # type: ignore[union-attr]
+    found = linear_peers(data, np.arange(1, 6))["lasso"]
+    A = pd.get_dummies(X, dtype=float)
+    A = A[["age", *(c for c in A if "=" in c or ("_" in c and c != LONG)), LONG, "idle"]].to_numpy()
+    A = (A - A.mean(axis=0)) / A.std(axis=0)
+    fit = LassoCV(cv=list(data.folds.splits())).fit(A, y)
+    error = fit.mse_path_ @ (data.folds.sizes / data.folds.sizes.sum())
+    used = np.abs(fit.path(A, y, alphas=fit.alphas_)[1]) > 0.0
+    units = [[0], list(range(1, 52)), list(range(52, 56)), [56], [57]]
+    features = np.array([used[own].any(axis=0) for own in units]).sum(axis=0)
+    expected = [error[features <= size].min() for size in range(1, 6)]
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    assert found[-1] == pytest.approx(error.min(), rel=1e-6)  # All features: the best penalty.

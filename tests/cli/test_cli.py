@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.model_selection import TimeSeriesSplit
+from support.clocks import WorkClock
 from support.commands import Capture, check_model, run_json
-from support.inside import CLOCK, main
+from support.inside import main
 from support.tables import growing_columns, write_csv
 
 import sparsecv
@@ -181,14 +181,13 @@ def entries(found: Any, path: str = "") -> Iterator[tuple[str, Any]]:
             yield f"{path}/{name}", part
 
 
-def test_outer_folds_start_unasked_after_short_fits_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outer_folds_start_unasked_after_short_fits_alone() -> None:
     """Five seconds of fitting decide, here of a clock that every look at it moves by a second."""
     write_csv(Path("t.csv"), *growing_columns())
     assert run_json("cv", "t.csv", "--gamma", "1")["nested"] is not None
-    seconds = itertools.count()
-    monkeypatch.setattr(CLOCK, "now", lambda: float(next(seconds)))
-    assert run_json("cv", "t.csv", "--gamma", "1")["nested"] is None
-    assert run_json("cv", "t.csv", "--gamma", "1", "--nested")["nested"] is not None
+    with WorkClock(by_look=1.0):
+        assert run_json("cv", "t.csv", "--gamma", "1")["nested"] is None
+        assert run_json("cv", "t.csv", "--gamma", "1", "--nested")["nested"] is not None
 
 
 def test_version_help_and_data_sets(capsys: Capture) -> None:

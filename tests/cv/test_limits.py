@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -11,10 +12,10 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.clocks import WorkClock
 from support.cross_validations import Case, draw_case, least_of
 from support.folds import Bracket, assert_within, inside
 from support.inside import (
-    CLOCK,
     CellProver,
     CVResult,
     Ledger,
@@ -188,47 +189,29 @@ def test_shares_of_limits() -> None:
     assert limits.within(50.0).remaining() == pytest.approx(10.0, abs=1.0)
 
 
-class Clock:
-    """Stands still but for what is counted: each call of it takes so many seconds."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-        self.late: dict[str, int] = {}
-
-    def counts(self, real: Callable[..., Any], name: str, seconds: float) -> Callable[..., Any]:
-        def call(*args: Any, **options: Any) -> Any:
-            if self.now >= 1.0:
-                self.late[name] = self.late.get(name, 0) + 1
-            self.now += seconds
-            return real(*args, **options)
-
-        return call
-
-
 @pytest.mark.parametrize("gram", [0.3, 5.0])
-def test_estimates_after_the_time_limit(gram: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_estimates_after_the_time_limit(gram: float) -> None:
     """One Gram matrix a fold, hardly a swap, no search: late γ take the supports of the nearest."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 170))
     y = X[:, :5].sum(axis=1) + rng.standard_normal(60)
     case = Case(X, y, Protocol(), 5, [])
     case.taus = np.arange(1, 9)
-    clock = Clock()
-    monkeypatch.setattr(CLOCK, "now", lambda: clock.now)
-    for module, name, seconds in (
+    units = (
         (path, "promising_columns", gram),
         (promising, "complete_support", 0.0),
         (path, "grow", 0.01),
         (alternating, "gamma_step", 0.1),
         (shared_tree, "branch_and_bound", 0.1),
-    ):
-        monkeypatch.setattr(module, name, clock.counts(getattr(module, name), name, seconds))
-    surface = Surface(case.data, case.taus, Settings("exact", time_limit=1.0))
-    result = alternating.alternate(surface)
-    assert clock.late.pop("grow", 0) <= 6 * (1 + round(answers.LEAST_SECONDS_AT_FIRST_GAMMA / 0.01))
-    assert clock.late.pop("promising_columns", 0) <= 5
-    assert clock.late.pop("complete_support", 0) <= 6
-    assert clock.late == {}
+    )
+    with WorkClock(units=units) as clock:
+        surface = Surface(case.data, case.taus, Settings("exact", time_limit=1.0))
+        result = alternating.alternate(surface)
+    late = Counter(name for name, began in clock.begun if began >= 1.0)
+    assert late.pop("grow", 0) <= 6 * (1 + round(answers.LEAST_SECONDS_AT_FIRST_GAMMA / 0.01))
+    assert late.pop("promising_columns", 0) <= 5
+    assert late.pop("complete_support", 0) <= 6
+    assert not late
     assert clock.now <= 1.0 + 6 * (gram + answers.LEAST_SECONDS_AT_FIRST_GAMMA + 0.02)
     lower, error, upper = (result.table(name) for name in ("lower", "cv_error", "upper"))
     assert np.isfinite(error).all()
@@ -247,34 +230,33 @@ def test_the_model_of_all_rows_is_proved_where_one_fold_is_listed(
     check_bounds(case, case.run("exact", time_limit=None), case.truth(), "one fold")
 
 
-def test_time_left_of_a_stage(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [100.0]
-    monkeypatch.setattr(CLOCK, "now", lambda: now[0])
+def test_time_left_of_a_stage() -> None:
     told: list[str] = []
 
     def tell(what: str, done: int, total: int, detail: str = "") -> None:
         told.append(f"{what} {done}/{total}")
 
-    pace = TimedReport(tell, Limits(50.0))
-    steps = [
-        (0.0, "folds", 0, ""),
-        (0.5, "folds", 1, ""),  # The time is too little to say anything of.
-        (1.5, "folds", 4, ", about 3 s left"),  # 2 s for 4: 3 s for 6
-        (18.0, "folds", 5, ", about 20 s left"),  # 20 s for 5, and 20 of the 30 s left
-        (24.0, "folds", 6, ", about 6 s left"),  # 44 s for 6: 29 s for 4, but 6 s are left
-        (0.0, "folds", 10, ""),
-        (0.0, "others", 0, ""),  # Another stage has its own clock.
-        (1.0, "others", 5, ", about 1 s left"),
-    ]
-    for seconds, what, done, left in steps:
-        now[0] += seconds
-        pace(what, done, 10)
-        assert told[-1] == f"{what}{left} {done}/10"
-    pace = TimedReport(tell, Limits())
-    pace("rows", 0, 2)
-    now[0] += 100.0
-    pace("rows", 1, 2)
-    assert told[-1] == "rows, about 100 s left 1/2"
+    with WorkClock() as clock:
+        pace = TimedReport(tell, Limits(50.0))
+        steps = [
+            (0.0, "folds", 0, ""),
+            (0.5, "folds", 1, ""),  # The time is too little to say anything of.
+            (1.5, "folds", 4, ", about 3 s left"),  # 2 s for 4: 3 s for 6
+            (18.0, "folds", 5, ", about 20 s left"),  # 20 s for 5, and 20 of the 30 s left
+            (24.0, "folds", 6, ", about 6 s left"),  # 44 s for 6: 29 s for 4, but 6 s are left
+            (0.0, "folds", 10, ""),
+            (0.0, "others", 0, ""),  # Another stage has its own clock.
+            (1.0, "others", 5, ", about 1 s left"),
+        ]
+        for seconds, what, done, left in steps:
+            clock.now += seconds
+            pace(what, done, 10)
+            assert told[-1] == f"{what}{left} {done}/10"
+        pace = TimedReport(tell, Limits())
+        pace("rows", 0, 2)
+        clock.now += 100.0
+        pace("rows", 1, 2)
+        assert told[-1] == "rows, about 100 s left 1/2"
 
 
 def test_default_taus_and_grids() -> None:

@@ -3,49 +3,19 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from support.inside import CLOCK, Limits, estimate, inner_folds, projection
+from support.clocks import WorkClock
+from support.inside import CLOCK, Limits
 from support.limit_attacks import LIMITS
 from support.studies import made
 
 from sparsecv import SparseRidgeCV
 from sparsecv.cv.progress import Late
-from sparsecv.selection import averaging
 
 pytestmark = pytest.mark.filterwarnings("ignore::sparsecv.errors.UnprovedWarning")
-# The units of work of a fit: module and function.
-UNITS = [
-    (estimate, "fold_unit"),
-    (inner_folds, "_inner_errors"),
-    (projection, "project_fold"),
-    (averaging, "averaged_coefficients"),
-]
-
-
-class UnitClock:
-    """A clock that every unit of work moves by a second, and nothing else; it counts the units.
-
-    now: The time in seconds.
-    begun: The name of every unit and the time at which it began.
-    """
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.now, self.begun = 0.0, list[tuple[str, float]]()
-        monkeypatch.setattr(CLOCK, "now", lambda: self.now)
-        for module, name in UNITS:
-            monkeypatch.setattr(module, name, self._counted(name, getattr(module, name)))
-
-    def _counted(self, name: str, unit: Callable[..., Any]) -> Callable[..., Any]:
-        def counted(*given: Any, **named: Any) -> Any:
-            self.begun.append((name, self.now))
-            self.now += 1.0
-            return unit(*given, **named)
-
-        return counted
 
 
 def fitted(limit: float | None, **named: Any) -> SparseRidgeCV:
@@ -55,18 +25,14 @@ def fitted(limit: float | None, **named: Any) -> SparseRidgeCV:
 
 
 @pytest.mark.parametrize("gammas", [None, [1.0, 10.0]])
-def test_no_unit_begins_after_the_grace(
-    gammas: list[float] | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as patch:
-        clock = UnitClock(patch)
+def test_no_unit_begins_after_the_grace(gammas: list[float] | None) -> None:
+    with WorkClock.of_a_fit() as clock:
         whole = fitted(None, gammas=gammas)
         units = int(clock.now)
     assert whole.rule_ == "projected"
     rules = set[str]()
     for limit in [0.5, *range(2, units + 12, 5)]:
-        with monkeypatch.context() as patch:
-            clock = UnitClock(patch)
+        with WorkClock.of_a_fit() as clock:
             found = fitted(limit, gammas=gammas)
         latest = limit + max(0.5, 0.05 * limit)
         # Nothing is known without the first answers of the five folds.
@@ -79,8 +45,7 @@ def test_no_unit_begins_after_the_grace(
             assert (found.status_, found.certified_) == ("time limit", False)
             assert found.cv_error_ == found.surface_["cv_error"].min()
     assert rules == {"minimum", "projected"}
-    with monkeypatch.context() as patch:
-        UnitClock(patch)
+    with WorkClock.of_a_fit():
         late = fitted(100.0 * units, gammas=gammas)
     # A limit that is not reached changes nothing.
     np.testing.assert_array_equal(late.coef_, whole.coef_)
@@ -88,16 +53,16 @@ def test_no_unit_begins_after_the_grace(
     assert late.status_ == whole.status_
 
 
-def test_a_round_of_sizes_that_is_not_finished_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_round_of_sizes_that_is_not_finished_is_dropped() -> None:
     """The sizes of the round before stay, with the errors that they had."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 60)) + rng.standard_normal((300, 1))
     y = X @ rng.standard_normal(60) + rng.standard_normal(300)  # All columns count.
     long = SparseRidgeCV(gammas=[1.0], time_limit=None).fit(X, y)
-    UnitClock(monkeypatch)
     # The first round takes five units, and the second ends after the surface's part of the time.
-    short = SparseRidgeCV(gammas=[1.0], time_limit=26.0).fit(X, y)
-    shorter = SparseRidgeCV(gammas=[1.0], time_limit=8.0).fit(X, y)
+    with WorkClock.of_a_fit():
+        short = SparseRidgeCV(gammas=[1.0], time_limit=26.0).fit(X, y)
+        shorter = SparseRidgeCV(gammas=[1.0], time_limit=8.0).fit(X, y)
     assert shorter.taus_.size < long.taus_.size
     assert shorter.status_ == "time limit"
     assert short.taus_.size in (shorter.taus_.size, long.taus_.size)
@@ -107,23 +72,21 @@ def test_a_round_of_sizes_that_is_not_finished_is_dropped(monkeypatch: pytest.Mo
     )
 
 
-def test_outer_folds_are_left_out_once_the_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    UnitClock(monkeypatch)
+def test_outer_folds_are_left_out_once_the_time_is_up() -> None:
     X, y = made(60, 50)
-    model = SparseRidgeCV(gammas=[1.0], nested=4, time_limit=None).fit(X, y)
-    whole = model._run_.expected.folds
-    model = SparseRidgeCV(gammas=[1.0], nested=4, time_limit=80.0).fit(X, y)
+    with WorkClock.of_a_fit():
+        model = SparseRidgeCV(gammas=[1.0], nested=4, time_limit=None).fit(X, y)
+        whole = model._run_.expected.folds
+        model = SparseRidgeCV(gammas=[1.0], nested=4, time_limit=80.0).fit(X, y)
     assert whole == 4
     assert 1 <= model._run_.expected.folds < 4
     assert np.isfinite(model.nested_error_)
 
 
 @pytest.mark.parametrize("rule", ["stability", "corrected", "projected"])
-def test_a_rule_that_cannot_choose_in_time_is_named(
-    rule: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    UnitClock(monkeypatch)
-    model = fitted(0.1, gammas=[1.0, 10.0], rule=rule)
+def test_a_rule_that_cannot_choose_in_time_is_named(rule: str) -> None:
+    with WorkClock.of_a_fit():
+        model = fitted(0.1, gammas=[1.0, 10.0], rule=rule)
     assert model.rule_ == "minimum"
     assert model.status_ == "time limit"
     assert f"the time limit came before {rule} could choose" in model.summary()
@@ -144,20 +107,19 @@ def test_what_becomes_of_late_units() -> None:
         assert tuple(late.unit(unit)(1, one) for one in limits) == expected
 
 
-def test_parts_of_a_run_keep_its_grace(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [0.0]
-    monkeypatch.setattr(CLOCK, "now", lambda: now[0])
-    whole = Limits(100.0)
-    parts = [whole.share(10.0), whole.within(5.0), pickle.loads(pickle.dumps(whole.share(4.0)))]
-    assert whole.longer(3.0).remaining() == pytest.approx(103.0)
-    assert whole.longer(50.0).remaining() == pytest.approx(105.0)
-    assert Limits().longer(1.0).remaining() is None
-    now[0] = 104.9
-    assert not any(one.overdue for one in (whole, *parts))
-    assert all(one.reached(0) is not None for one in (whole, *parts))
-    now[0] = 105.1
-    assert all(one.overdue for one in (whole, *parts))
-    assert not Limits().overdue
+def test_parts_of_a_run_keep_its_grace() -> None:
+    with WorkClock() as clock:
+        whole = Limits(100.0)
+        parts = [whole.share(10.0), whole.within(5.0), pickle.loads(pickle.dumps(whole.share(4.0)))]
+        assert whole.longer(3.0).remaining() == pytest.approx(103.0)
+        assert whole.longer(50.0).remaining() == pytest.approx(105.0)
+        assert Limits().longer(1.0).remaining() is None
+        clock.now = 104.9
+        assert not any(one.overdue for one in (whole, *parts))
+        assert all(one.reached(0) is not None for one in (whole, *parts))
+        clock.now = 105.1
+        assert all(one.overdue for one in (whole, *parts))
+        assert not Limits().overdue
 
 
 def test_open_errors_are_counted_on_the_screen() -> None:

@@ -8,63 +8,17 @@ clock moves it on, so that a limit may end any loop, and always ends the same on
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Iterator
 from typing import Any
-from unittest import mock
 
 import numpy as np
 
 from sparsecv import SparseRidgeCV
-from sparsecv.clock import CLOCK
-from sparsecv.cv import estimate
 from sparsecv.errors import ConstantColumnWarning, UnprovedWarning
-from sparsecv.selection import averaging, inner_folds, projection
 
 from .attacks import Attack
 from .claims import wrong_claims
-
-# The units of work of a fit: module and function.
-UNITS = [
-    (estimate, "fold_unit"),
-    (inner_folds, "_inner_errors"),
-    (projection, "project_fold"),
-    (averaging, "averaged_coefficients"),
-]
-
-
-class WorkClock:
-    """A context in which the clock moves with looks at it and with units of work alone.
-
-    now: The time in seconds.
-    begun: The name of every unit and the time at which it began.
-    """
-
-    def __init__(self, by_look: float, by_unit: float) -> None:
-        self.now, self.begun = 0.0, list[tuple[str, float]]()
-        self._by_look, self._by_unit, self._context = by_look, by_unit, ExitStack()
-
-    def __enter__(self) -> WorkClock:
-        self._context.enter_context(mock.patch.object(CLOCK, "now", self._look))
-        for module, name in UNITS:
-            counted = self._counted(name, getattr(module, name))
-            self._context.enter_context(mock.patch.object(module, name, counted))
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._context.close()
-
-    def _look(self) -> float:
-        self.now += self._by_look
-        return self.now
-
-    def _counted(self, name: str, unit: Callable[..., Any]) -> Callable[..., Any]:
-        def counted(*given: Any, **named: Any) -> Any:
-            self.begun.append((name, self.now))
-            self.now += self._by_unit
-            return unit(*given, **named)
-
-        return counted
+from .clocks import WorkClock
 
 
 def limits(rng: np.random.Generator, number: int) -> Iterator[str]:
@@ -89,7 +43,7 @@ def limits(rng: np.random.Generator, number: int) -> Iterator[str]:
     with warnings.catch_warnings():
         for one in (UnprovedWarning, ConstantColumnWarning):
             warnings.simplefilter("ignore", one)
-        with WorkClock(by_look=10.0 ** rng.uniform(-4.0, -2.0), by_unit=0.1) as clock:
+        with WorkClock.of_a_fit(0.1, by_look=10.0 ** rng.uniform(-4.0, -2.0)) as clock:
             found = SparseRidgeCV(time_limit=limit, **options).fit(X, y)
         whole = SparseRidgeCV(time_limit=None, **options).fit(X, y)
     latest = limit + max(0.5, 0.05 * limit)

@@ -27,10 +27,21 @@ from support.fold_attacks import FOLDS
 from support.heldout_attacks import HELD_OUT
 from support.limit_attacks import LIMITS
 from support.no_ridge_attacks import NO_RIDGE
+from support.table_attacks import TABLES
 from support.tie_attacks import TIES
 from support.unit_attacks import UNITS
 
-ATTACKS = {**SOLVERS, **FOLDS, **NO_RIDGE, **HELD_OUT, **CLAIMS, **TIES, **UNITS, **LIMITS}
+ATTACKS = {
+    **SOLVERS,
+    **FOLDS,
+    **NO_RIDGE,
+    **HELD_OUT,
+    **CLAIMS,
+    **TIES,
+    **UNITS,
+    **LIMITS,
+    **TABLES,
+}
 # How many problems of a family are drawn; 2,000 of a family that is not named here.
 PROBLEMS = {
     "offset grid": 450,
@@ -50,6 +61,7 @@ PROBLEMS = {
     "units": 5000,
     "claims": 5000,
     "limits": 5000,
+    "realistic tables": 5000,
 }
 
 

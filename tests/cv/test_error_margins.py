@@ -30,6 +30,7 @@ from support.inside import (
     make_folds,
     project_fold,
 )
+from support.table_attacks import TABLES
 
 from sparsecv import SparseRidgeCV
 from sparsecv.errors import UnprovedWarning
@@ -265,6 +266,12 @@ def test_inner_models_have_margins_of_their_own() -> None:
 def test_held_out_errors_on_fresh_tables() -> None:
     for note, rng in draws(12, 67):
         assert not list(HELD_OUT["held-out errors"](rng, 0)), note
+
+
+def test_errors_of_realistic_tables() -> None:
+    """Money beside shares, rare levels, weights and missing cells, in twelve kinds of folds."""
+    for number, (note, rng) in enumerate(draws(12, 68)):
+        assert not list(TABLES["realistic tables"](rng, number)), note
 
 
 def ledger_of_money() -> tuple[Ledger, float]:

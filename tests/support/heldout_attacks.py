@@ -39,7 +39,10 @@ TIED = Fraction(1, 10**8)
 
 
 class Table(NamedTuple):
-    """Rows of [X y] with their weights, or None, and whether an intercept is fitted."""
+    """Rows of [X y] with their weights, or None, and whether an intercept is fitted.
+
+    Missing values are NaN.
+    """
 
     X: Array
     y: Array
@@ -124,7 +127,14 @@ def gammas_of(rng: np.random.Generator, X: Array) -> list[float]:
 
 def centred(table: Table, train: NDArray[np.intp], held: NDArray[np.intp]) -> tuple[Matrix, Matrix]:
     """Training and held-out rows of [X y] without any rounding, about the training means."""
-    rows = [[Fraction(float(v)) for v in row] for row in np.column_stack([table.X, table.y])]
+    given = np.column_stack([table.X, table.y])
+    own = np.ones(train.size) if table.weights is None else table.weights[train]
+    for column in given.T:  # Missing values are filled by the means of training rows.
+        lost = np.isnan(column)
+        some = ~lost[train]
+        if lost.any():
+            column[lost] = np.average(column[train][some], weights=own[some])
+    rows = [[Fraction(float(v)) for v in row] for row in given]
     if not table.refit:
         return [rows[i] for i in train], [rows[i] for i in held]
     w = [Fraction(1) if table.weights is None else Fraction(table.weights[i]) for i in train]

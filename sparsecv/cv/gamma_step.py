@@ -75,12 +75,14 @@ class FixedSupports:
     def along(self, gammas: Array) -> tuple[Array, Array]:
         """The CV error h(γ) of the fixed supports, and its derivative, at every γ of an array."""
         errors, slopes = np.empty((2, gammas.size))
+        # Products with a vector of ones sum short rows several times faster than ``sum`` does.
+        ones = np.ones(self.coef.shape[1])
         for g, half in enumerate(0.5 * gammas):
             share = 1.0 / (self.squares + half)
             parts = self.coef * share
-            residual = self.targets - parts.sum(axis=1)
+            residual = self.targets - parts @ ones
             errors[g] = residual @ residual
-            slopes[g] = residual @ (parts * share).sum(axis=1)
+            slopes[g] = residual @ (np.multiply(parts, share, out=share) @ ones)
         return errors / self.rows, slopes / self.rows
 
     def at(self, gamma: float) -> tuple[float, float]:

@@ -330,6 +330,8 @@ def drop(tree, level, j, one_path):
     Returns: False where too many digits cancel: then :func:`factorise` has to compute the rest.
     """
     A, beta, diagonal, source = tree.A, tree.beta, tree.diagonal, tree.source
+    child_beta, child_diagonal = tree.child_beta, tree.child_diagonal
+    child_added_loss, factorised = tree.child_added_loss, tree.factorised_diagonal
     member, i, below, u = tree.free[level, j], tree.start[level, j], level + 1, 0
     after = i + tree.first[member + 1] - tree.first[member]
     inverse_row(tree, level, i)
@@ -350,11 +352,11 @@ def drop(tree, level, j, one_path):
         off = A[level, i, c]
         left = diagonal[level, c] - off * pivot * off
         shifted = beta[level, c] - off * ratio
-        tree.child_beta[a], tree.child_diagonal[a] = shifted, left
-        if left > LEAST_DIAGONAL_SHARE * tree.factorised_diagonal[level, c]:
-            tree.child_added_loss[a] = shifted * shifted / left
+        child_beta[a], child_diagonal[a] = shifted, left
+        if left > LEAST_DIAGONAL_SHARE * factorised[level, c]:
+            child_added_loss[a] = shifted * shifted / left
         else:
-            tree.child_added_loss[a], fresh = tree.added_loss[level, c], False
+            child_added_loss[a], fresh = tree.added_loss[level, c], False
     if tree.wide > 0:
         fresh = drop_rest(tree, level, j, u, fresh, one_path)
     return fresh
@@ -397,17 +399,23 @@ def put_in_order(tree, level, j):
     if tree.wide > 0:
         members, places = tree.chain.source, tree.chain.places
         order_columns(tree, level, j, v)
+    # Arrays are taken from the record before a loop, as code that writes to an array must read the
+    # record anew after every number that it writes.
+    free, added_loss, child_added_loss = tree.free, tree.added_loss, tree.child_added_loss
     for a in range(v):
-        tree.free[below, a] = tree.free[level, members[order[a]]]
-        tree.added_loss[below, a] = tree.child_added_loss[order[a]]
+        free[below, a] = free[level, members[order[a]]]
+        added_loss[below, a] = child_added_loss[order[a]]
+    beta, diagonal = tree.beta, tree.diagonal
+    child_beta, child_diagonal = tree.child_beta, tree.child_diagonal
+    parent_place, factorised, known = tree.parent_place, tree.factorised_diagonal, tree.known_row
     for a in range(tree.n_columns[below]):
         place = places[a]
         c = source[place]
-        tree.parent_place[below, a] = c
-        tree.beta[below, a] = tree.child_beta[place]
-        tree.diagonal[below, a] = tree.child_diagonal[place]
-        tree.factorised_diagonal[below, a] = tree.factorised_diagonal[level, c]
-        tree.known_row[below, a] = 0
+        parent_place[below, a] = c
+        beta[below, a] = child_beta[place]
+        diagonal[below, a] = child_diagonal[place]
+        factorised[below, a] = factorised[level, c]
+        known[below, a] = 0
     tree.cursor[below] = v - 1
     tree.dropped[below] = tree.start[level, j]
 
@@ -429,15 +437,16 @@ def open_sizes(tree, level, loss, share):
     """
     step, searched, k = tree.step, tree.lists.max_searched, tree.fixed[level]
     m, opened, before = tree.mask.shape[0] - level, tree.open_from[level], tree.open_from[level - 1]
+    child_beta, order = tree.child_beta, tree.order
     for a in range(tree.n_columns[level]):
-        step[a] = share * tree.child_beta[a] * tree.child_beta[a]
+        step[a] = share * child_beta[a] * child_beta[a]
     if tree.wide > 0:
         sum_steps(tree, level, m - k)
-    order_steps(step, m - k, tree.order)
+    order_steps(step, m - k, order)
     least, every = tree.mask.shape[0] + 1, m > tree.pruned_up_to
     for d in range(1, m - k + 1):
         s = m - d
-        loss += step[tree.order[m - k - d]]
+        loss += step[order[m - k - d]]
         if before[s] == s and (every or loss <= searched[s, 0]):
             least = s
         opened[s] = least

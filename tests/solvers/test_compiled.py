@@ -201,6 +201,42 @@ def test_an_index_that_holds_something_else_is_compiled_anew(modules: Path) -> N
     assert answer(modules) == (22, False)
 
 
+COLD = """
+import sys
+import numpy as np
+import sparsecv
+from sparsecv import Constraints
+from sparsecv.solvers import SparseRidgeProblem, best_subsets
+from sparsecv.solvers.kernels.compiled import Kernel
+from sparsecv.solvers.leaps import within
+
+def loaded(modules):
+    kernels = (one for module in modules for one in vars(module).values())
+    own = {module.__name__ for module in modules}
+    return sum(
+        bool(one.overloads)
+        for one in kernels
+        if isinstance(one, Kernel) and one.py_func.__module__ in own
+    )
+
+ours = [module for name, module in sys.modules.items() if name.startswith("sparsecv")]
+print(loaded(ours))
+X = np.random.default_rng(0).standard_normal((9, 4))
+for bounds in (None, {0: (0.0, 1.0)}):
+    asked = None if bounds is None else Constraints(bounds=bounds)
+    best_subsets(SparseRidgeProblem(X, X[:, 0], gamma=1.0, tau=2, constraints=asked))
+    print(loaded([within]) > 0)
+"""
+
+
+@pytest.mark.skipif(bool(config.DISABLE_JIT), reason="nothing is compiled")
+def test_an_import_compiles_nothing_and_a_plain_problem_no_code_for_bounds() -> None:
+    """Fields that are 0 in every record of a plain tree take the code behind them away."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    said = subprocess.check_output([sys.executable, "-c", COLD], env=environment, text=True)
+    assert said.split() == ["0", "False", "True"]
+
+
 def test_a_kernel_divides_by_zero_as_numpy_does() -> None:
     @kernel
     def inverse(x):  # type: ignore[no-untyped-def]

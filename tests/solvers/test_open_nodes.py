@@ -14,6 +14,7 @@ from support.brute_force import (
     Support,
     ridge,
 )
+from support.doors import known_without_tree
 from support.fresh import examples
 from support.inside import FREE, IN, MAX_COLUMNS, OUT, Leaves, Limits, all_sizes, expand
 from support.problems import gram_of, plain, problem_of, ugly
@@ -46,13 +47,6 @@ def holds(leaves: Leaves, support: Support) -> bool:
 def prediction(data: Data, support: Support, rows: Array) -> Array:
     columns = list(support)
     return np.asarray(rows[:, columns] @ ridge(data.X[:, columns], data.y, data.gamma))
-
-
-def without_tree(problem: SparseRidgeProblem) -> list[Answer]:
-    """What is known of a problem that has too many columns for a tree."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(all_sizes, "holds_tree", lambda _: False)
-        return best_subsets(problem)
 
 
 # --- open nodes -----------------------------------------------------------------------------------
@@ -222,7 +216,7 @@ def test_primal_and_dual_agree(n: int, p: int, gamma: float) -> None:
 @given(data=ugly(max_columns=5, max_rows=4, mild=True, zero=False), seed=st.integers(0, 2**32 - 1))
 def test_the_ranges_of_the_whole_problem(data: Data, seed: int) -> None:
     rows = np.random.default_rng(seed).standard_normal((3, data.X.shape[1]))
-    found = without_tree(problem_of(data))
+    found = known_without_tree(problem_of(data))
     check_ranges(data, [found, best_subsets(problem_of(data))], rows)
 
 
@@ -232,7 +226,7 @@ def test_dual_ranges_with_equal_columns_and_a_tiny_gamma(seed: int) -> None:
     X = rng.standard_normal((5, 3))[:, [0, 0, 1, 0, 1, 2]]  # XXᵀ is singular
     data = Data(X, X @ rng.standard_normal(6) + 0.3 * rng.standard_normal(5), 1e-8)
     problem, rows = problem_of(data), rng.standard_normal((20, 6))
-    found = without_tree(problem)
+    found = known_without_tree(problem)
     low, high = ranges(problem, found, rows)
     for i, support in enumerate(supports(best_subsets(problem))):
         expected = rows[:, support] @ problem.fit(support).coef
@@ -244,7 +238,7 @@ def test_dual_ranges_with_equal_columns_and_a_tiny_gamma(seed: int) -> None:
 def test_dual_bound_of_long_dependent_rows(length: float) -> None:
     X = np.array([[0.0, 5e-5, -length], [0.0, -5e-5, length]])
     data = Data(X, np.array([2.125, -2.125]), 1e-8)
-    found = without_tree(problem_of(data))
+    found = known_without_tree(problem_of(data))
     exact = exact_of(data)
     for one in found:
         assert one.lower_bound <= min(exact[one.size].values())

@@ -92,11 +92,19 @@ def test_a_column_that_helps_beside_another_alone() -> None:
     np.testing.assert_array_equal(found[2], [5, 700])
 
 
+@pytest.fixture
+def _plain_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels that only kernels call run as plain Python."""
+    for module in (linalg, members, swaps):
+        for name, kernel in list(vars(module).items()):
+            if isinstance(kernel, InnerKernel):
+                monkeypatch.setattr(module, name, kernel.py_func)
+
+
 @pytest.mark.parametrize(("alike", "ridge"), [(0.0, 1e-3), (0.0, 1.0), (1e3, 1e-8)])
 @pytest.mark.parametrize("seed", range(6))
-def test_exchanges_keep_what_is_kept_of_a_support(
-    seed: int, alike: float, ridge: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("_plain_kernels")
+def test_exchanges_keep_what_is_kept_of_a_support(seed: int, alike: float, ridge: float) -> None:
     """Members that leave and columns that join, against inverses made afresh.
 
     alike: How many times a part that all columns share is longer than the rest of a column.
@@ -110,10 +118,6 @@ def test_exchanges_keep_what_is_kept_of_a_support(
     s, units = members.new_swaps(G, b, k), members.new_units(np.arange(p + 1), np.zeros(p))
     support, A, beta, V, c, d = s.support, s.A, s.beta, s.V, s.c, s.d
     units.of["member"][:k] = np.arange(k)
-    for module in (linalg, members, swaps):  # kernels that only kernels call run as plain Python
-        for name, kernel in list(vars(module).items()):
-            if isinstance(kernel, InnerKernel):
-                monkeypatch.setattr(module, name, kernel.py_func)
     members.recompute(s, units, ridge, k)
     for _ in range(40):
         place = int(rng.integers(k))
@@ -135,14 +139,9 @@ def test_exchanges_keep_what_is_kept_of_a_support(
 
 @pytest.mark.parametrize("first", [range(10), [0, 1, 3, 4, 7, 8, 9]], ids=["columns", "groups"])
 @pytest.mark.parametrize("seed", range(20))
-def test_the_best_swap_is_the_best_of_all(
-    seed: int, first: Sequence[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("_plain_kernels")
+def test_the_best_swap_is_the_best_of_all(seed: int, first: Sequence[int]) -> None:
     """Against the gain of every other support that shares all but one unit."""
-    for module in (linalg, members, swaps):  # kernels that only kernels call run as plain Python
-        for name, kernel in list(vars(module).items()):
-            if isinstance(kernel, InnerKernel):
-                monkeypatch.setattr(module, name, kernel.py_func)
     rng = np.random.default_rng(seed)
     p, m, k, ridge = 9, len(first) - 1, 4, 0.1
     X = rng.standard_normal((12, p))
@@ -172,14 +171,9 @@ def test_the_best_swap_is_the_best_of_all(
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_gains_within_bounds_count_held_columns_where_all_arrays_are_made_anew(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("_plain_kernels")
+def test_gains_within_bounds_count_held_columns_where_all_arrays_are_made_anew(seed: int) -> None:
     """Rubbish in the inverse and in what is left of Xᵀy changes no gain, whatever is compared."""
-    for module in (linalg, members, swaps):  # kernels that only kernels call run as plain Python
-        for name, kernel in list(vars(module).items()):
-            if isinstance(kernel, InnerKernel):
-                monkeypatch.setattr(module, name, kernel.py_func)
     rng = np.random.default_rng(seed)
     p, k, ridge = 8, 4, 0.1
     X = rng.standard_normal((12, p))

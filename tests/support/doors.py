@@ -106,11 +106,17 @@ def every_size(case: Case, rng: np.random.Generator) -> Iterator[Said]:
     )
 
 
-def without_tree(case: Case, rng: np.random.Generator) -> Iterator[Said]:
+def known_without_tree(
+    problem: SparseRidgeProblem, sizes: Iterable[int] | None = None
+) -> list[Answer]:
     """What is known where no tree is begun, as of problems of too many columns."""
     with mock.patch.object(all_sizes, "holds_tree", return_value=False):
-        found = best_subsets(case.problem(), sizes=case.sizes)
-    yield from said("no tree, 0 nodes", found)
+        return best_subsets(problem, sizes=None if sizes is None else list(sizes))
+
+
+def without_tree(case: Case, rng: np.random.Generator) -> Iterator[Said]:
+    """The answers of problems of too many columns."""
+    yield from said("no tree, 0 nodes", known_without_tree(case.problem(), case.sizes))
 
 
 def in_turns(

@@ -96,7 +96,8 @@ class ModelAnswers(SparseLinearModel):
             size with a smaller objective at this γ is listed before it). Where the search
             has taken ``time_limit`` (20 s where that is None), it ends, and good subsets stand
             there that are not proved, and beyond 168 columns those known besides. The CV errors of
-            :class:`SparseRidgeCV` are those of the same columns fitted in every fold. The columns
+            :class:`SparseRidgeCV` are those of the same columns fitted in every fold. They take the
+            last tenth of ``time_limit``, and are NaN where it does not suffice. The columns
             were found with all rows, the held-out ones too, so that these errors are mostly below
             those of ``path_``, whose folds search for columns of their own. :class:`SparseRidge`
             holds nothing out, and has NaN.

@@ -158,7 +158,8 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         Candès, Ramdas and Tibshirani 2021). The models of the folds are those of the chosen pair
         (γ, τ), each with the columns that its own training rows gave. Where the model is the
         projection of an average of models on few columns, as with the default rule, the model of a
-        fold is the projection of the average that its training rows gave.
+        fold is the projection of the average that its training rows gave. The first call makes
+        all these models, even once ``time_limit`` is over; searches in them then end at once.
 
         With leave-one-out, new responses lie in the interval with probability at least
         2·coverage − 1, and in practice about ``coverage``; with K folds of n rows the guarantee is

@@ -88,7 +88,7 @@ def alternatives_of_sizes(result: Result, n: int, seconds: float | None) -> Data
     """
     if (held_out := result.held_out) is not None:
         subsets = subsets_by_size(*held_out)
-        entries = alternatives(held_out.study, held_out.surface, subsets, n, seconds)
+        entries = alternatives(held_out.study.again(), held_out.surface, subsets, n, seconds)
     else:
         fit = result.problem, result.design, result.sizes
         entries = alternatives_table(*fit, ranked_by_size(*fit, n, seconds), errors=None)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..cv.progress import Late
 from ..cv.results import CVResult, mean_over_folds
 from ..cv.settings import DEFAULT_SECONDS
 from ..design.design import Array, Design
@@ -28,6 +29,8 @@ from ..solvers.supports.rounding import stacked
 from .study import Study
 
 Errors = tuple[Array, Array]
+# The share of a time limit that trees may take before the CV errors of subsets. It is a choice.
+SHARE_OF_TREES = 0.9
 
 
 def ranked_by_size(
@@ -108,6 +111,9 @@ def alternatives(
 ) -> dict[str, Any]:
     """The n best subsets of every size on all rows, with their CV errors on the study's folds.
 
+    The CV errors are NaN where the time of the study ends before all folds have theirs.
+
+    study: Its time begins with this call.
     surface: h(γ, τ) of the first partition.
     sizes: The known best model of every size, each at its γ.
     seconds: As of :func:`ranked_by_size`.
@@ -115,14 +121,20 @@ def alternatives(
     full = study.data.full()
     others = surface.by_gamma[0].supports  # All γ share one list, of all folds, γ and sizes.
     study.request.progress(f"the {n} best subsets of each size", 0, 1)
+    if seconds is not None:
+        seconds *= SHARE_OF_TREES
     ranked = ranked_by_size(full, study.design, sizes, n, seconds, others)
     rows = [
         (model.gamma, [one.support for one in some])
         for model, some in zip(sizes, ranked, strict=True)
     ]
     tasks = [(j,) for j in range(study.data.folds.k)]
-    sums = study.run("errors of other subsets", fold_errors, (study.data, rows), tasks)
-    errors = mean_over_folds(np.stack(sums, axis=-1), study.data.fold_weight)
+    # Errors are estimates, which take as long as they need where the time limit is 0.
+    late = Late.AFTER_GRACE if study.plan.estimates_in_time else Late.DONE
+    unit, shared = late.unit(fold_errors), (study.data, rows)
+    sums, errors = study.run("errors of other subsets", unit, shared, tasks), None
+    if all(one is not None for one in sums):
+        errors = mean_over_folds(np.stack(sums, axis=-1), study.data.fold_weight)
     return alternatives_table(full, study.design, sizes, ranked, errors)
 
 

@@ -14,6 +14,7 @@ from support.studies import made
 
 from sparsecv import SparseRidgeCV
 from sparsecv.cv.progress import Late
+from sparsecv.selection import alternatives
 
 pytestmark = pytest.mark.filterwarnings("ignore::sparsecv.errors.UnprovedWarning")
 
@@ -143,3 +144,23 @@ def test_open_errors_are_counted_on_the_screen() -> None:
 @pytest.mark.parametrize("number", range(8))
 def test_random_limits(number: int) -> None:
     assert list(LIMITS["limits"](np.random.default_rng([7, number]), number)) == []
+
+
+def test_errors_of_alternatives_end_with_the_time() -> None:
+    """The errors of the folds that are done are no error of all folds."""
+    X, y = made(40, 4)
+    model = SparseRidgeCV(gammas=[1.0], rule="minimum", n_jobs=1, time_limit=3.0).fit(X, y)
+    units = [(alternatives, "fold_errors", 2.0)]
+    with WorkClock(units=units) as clock:
+        late = model.alternatives(2)
+    assert [at for _, at in clock.begun] == [0.0, 2.0]
+    assert late["cv_error"].isna().all()
+    assert late["std_error"].isna().all()
+    assert late["proved"].all()
+    model.set_params(time_limit=20.0)
+    model.fit(X, y)
+    with WorkClock(units=units) as clock:
+        found = model.alternatives(2)
+    assert len(clock.begun) == 5
+    assert np.isfinite(found["cv_error"]).all()
+    assert found["columns"].tolist() == late["columns"].tolist()

@@ -29,7 +29,7 @@ NEAR = 0.7
 # that large. Where trees are smaller it is faster to search another: lists take a quarter more
 # nodes to make, and a look at them takes as long as 30,000 nodes. Both numbers are measured, on
 # default fits of 18 to 40 columns.
-NODES_OF_LARGE_TREES, UNITS_OF_LARGE_TREES = 100_000, 33
+NODES_OF_LARGE_TREES, UNITS_OF_LARGE_TREES = 100_000, 31
 # A tree that has ended at a γ, the key, says this of every size s. The first array has at place s a
 # lower bound on the objectives of all supports that are not listed; −∞ says nothing. The second
 # array has in row s at most four listed supports, as masks over the units of the tree.

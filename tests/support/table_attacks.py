@@ -50,7 +50,8 @@ def realistic_tables(rng: np.random.Generator, number: int) -> Iterator[str]:
     n, kind = int(rng.integers(10, 17)), number % 12
     X = columns(rng, n)
     p = X.shape[1]
-    y = X @ (rng.normal(size=p) / X.std(axis=0))
+    spread = X.std(axis=0)  # It is 0 where a level of the factor has no row.
+    y = X @ (rng.normal(size=p) / np.where(spread > 0.0, spread, 1.0))
     y = np.round((y + 10.0 ** rng.uniform(-2, 1) * rng.normal(size=n)) * 10.0 ** rng.integers(5), 3)
     weights = rng.choice([0.5, 1.0, 2.0, 7.0], size=n) if rng.random() < 0.3 else None
     lost = np.zeros(X.shape, dtype=bool)

@@ -25,11 +25,12 @@ from .progress import Batch, Late
 
 # The first number is what a tree may have of nodes in the first round. The second is what every
 # later round multiplies the nodes by. Within bounds on coefficients a tree has a share of these
-# nodes (``share_of_nodes``). Later rounds begin the tree anew, so that the first number is what
-# most trees of up to 45 columns end within. With a sixtieth of it, fits of 100 x 34 to 100 x 40
-# tables took 1.1 to 1.6 times the nodes (measured). Such a tree takes 1.5 to 3 seconds. The second
-# number is a choice.
-FIRST_NODES, GROWTH = 60_000_000, 4
+# nodes (``share_of_nodes``). Later rounds begin the tree anew. Most trees of up to 40 columns end
+# within the first number of nodes, a sixth of a second, so that the γ of the largest trees does not
+# keep the other γ waiting. With 60 million nodes in the first round fits of 100 x 34 to 100 x 40
+# tables took .92 of the time in the mean (``experiments/scale/narrow.py``, its first tables), but
+# within a limit of a second nothing was proved beside one hard γ.
+FIRST_NODES, GROWTH = 4_000_000, 15
 # A unit of work proves one problem at a γ and at γ near it, at most this many in all. A limit or
 # Ctrl-C may end a run after some of the units. Then at most this many γ have both proved and
 # unproved folds. The number is a choice.

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.answers import ended
+from support.clocks import WorkClock
 from support.inside import MAX_COLUMNS, Limits, StopFlag, Work, checked_backend, enumerated
 from support.problems import plain, problem_of, pure_noise
 
@@ -27,6 +28,7 @@ from sparsecv.solvers import (
     supports_along_gamma,
 )
 from sparsecv.solvers import api as backends
+from sparsecv.solvers.branching.single import SizeAlone
 from sparsecv.solvers.branching.size_sweep import SizeSearch
 
 FEW, MANY = pure_noise(0, 60, 45, 1e-2), pure_noise(0, 90, 60, 1e-3)  # hopeless to finish
@@ -41,6 +43,23 @@ def test_searches_that_follow_one_another_share_a_limit_of_nodes() -> None:
     search = SizeSearch(problem, np.arange(3, 9)).run(Limits(node_limit=24_000))
     assert 0 < search.nodes_alone < search.n_nodes
     assert search.n_nodes <= 24_000
+
+
+@pytest.mark.parametrize("tau", [6, 20], ids=["every support", "a tree of all sizes"])
+def test_a_search_on_a_triangle_goes_on_where_it_stopped(tau: int) -> None:
+    """Columns that nearly depend on each other leave one size to such a search alone."""
+    random = np.random.default_rng(5)
+    X = random.standard_normal((80, 60))
+    X[:, 1] = X[:, 0] + 1e-7 * random.standard_normal(80)
+    y = X[:, :8].sum(axis=1) + 4.0 * random.standard_normal(80)
+    problem = SparseRidgeProblem(X, y, gamma=1e-8, tau=tau).at_unit_length()
+    search, nodes = SizeAlone(problem, tol=0.0), [0]
+    with WorkClock(by_look=1.0):
+        for limit in (16.0, 8.0):  # A second turn has fewer looks at the clock than the first.
+            nodes.append(search.run(Limits(time_limit=limit)).n_nodes)
+    assert nodes == sorted(set(nodes))
+    assert not search.answer.proved
+    assert search.answer.lower_bound <= search.answer.objective
 
 
 def one_size(limits: Limits) -> Any:

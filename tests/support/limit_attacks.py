@@ -45,10 +45,12 @@ def limits(rng: np.random.Generator, number: int) -> Iterator[str]:
         with WorkClock.of_a_fit(1.0, by_look=0.0) as clock:
             whole = SparseRidgeCV(time_limit=None, **options).fit(X, y)
         limit = clock.now * float(10.0 ** rng.uniform(-1.5, 0.3))
-        with WorkClock.of_a_fit(1.0, by_look=10.0 ** rng.uniform(-4.0, -2.0)) as clock:
+        by_look = float(10.0 ** rng.uniform(-4.0, -2.0))
+        with WorkClock.of_a_fit(1.0, by_look) as clock:
             found = SparseRidgeCV(time_limit=limit, **options).fit(X, y)
     about = f"{n} × {p}, limit {limit:.3g}, {options}"
-    latest = limit + max(0.5, 0.05 * limit)
+    # The limit counts from the first look at the clock.
+    latest = by_look + limit + max(0.5, 0.05 * limit)
     k = n if options["cv"] == "loo" else options["cv"]
     # Without the first answer of every fold there is no result.
     late = [one for one in clock.begun[k:] if one[1] > latest]

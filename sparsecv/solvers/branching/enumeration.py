@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +21,50 @@ from ..leaps.all_sizes import support_bound
 from ..supports.rounding import pad_support
 
 
-class _Enumerator:
-    """The columns of a problem at unit length, and the supports of one size that are the best."""
+class Enumeration:
+    """The best supports of some sizes, of which every one is visited; it goes on where it stopped.
 
-    def __init__(self, problem: SparseRidgeProblem, most: int, limits: Limits) -> None:
-        self.problem, self.limits = problem, limits
+    problem: Its τ is not used.
+    starts: Supports; where they are good, most others are passed over by a rougher formula.
+    """
+
+    def __init__(
+        self,
+        problem: SparseRidgeProblem,
+        sizes: NDArray[np.intp],
+        starts: Sequence[NDArray[np.intp]] = (),
+    ) -> None:
+        self.problem, self.sizes, self.starts = problem, checked_sizes(problem, sizes), starts
+        if problem.constraints.plain:
+            self.search = _Enumerator(problem, int(self.sizes[-1]))
+        else:
+            self.models = [_ModelsOfSize(problem, size) for size in self.sizes.tolist()]
+
+    def run(self, limits: Limits) -> list[Answer]:
+        """Visit supports until none is left or a limit of time is reached; an answer per size."""
+        if not self.problem.constraints.plain:
+            return [each.run(limits) for each in self.models]
+        return [self._best(size, limits) for size in self.sizes.tolist()]
+
+    def _best(self, size: int, limits: Limits) -> Answer:
+        """The best support of a size where no constraints are asked for."""
+        problem, search = self.problem, self.search
+        given = [start for start in self.starts if start.size == size]
+        found, least, status = search.candidates(min(size, search.active.size), given, limits)
+        options = [pad_support(s, size, problem.p) for s in found] or [np.arange(size)]
+        fits = [problem.fit(s) for s in options]
+        chosen = ranking(fits, options)[0]
+        objective = fits[chosen].objective
+        bound = min(least, objective) * (1.0 - 64.0 * EPS)
+        work = Work(search.visited, limits.elapsed())
+        return _answer(problem, (size, options[chosen], objective), bound, status, work)
+
+
+class _Enumerator:
+    """The columns of a problem at unit length, and the supports of each size that are the best."""
+
+    def __init__(self, problem: SparseRidgeProblem, most: int) -> None:
+        self.problem = problem
         self.active = problem.data.active
         R = problem.factor(self.active, problem.given_gamma)
         lengths = np.linalg.norm(R[:, :-1], axis=0)
@@ -33,39 +73,52 @@ class _Enumerator:
         # In units of a column's length, QR loses at most EPS for each of p rows, and each of the
         # picked columns at most 8 EPS more, by elimination and projection.
         self.off = 0.5 * problem.data.lost + EPS * (problem.p + 8.0 * (most + 2.0))
-        self.status, self.visited = Status.OPTIMAL, 0
+        # The searches that were begun, by size, and the supports that each has started from.
+        self.begun: dict[int, tuple[Any, list[NDArray[np.intp]]]] = {}
+
+    @property
+    def visited(self) -> int:
+        """Supports visited so far."""
+        return sum(int(work.now["visited"][0]) for work, _ in self.begun.values())
 
     def candidates(
-        self, k: int, starts: list[NDArray[np.intp]]
-    ) -> tuple[list[NDArray[np.intp]], float]:
+        self, k: int, starts: list[NDArray[np.intp]], limits: Limits
+    ) -> tuple[list[NDArray[np.intp]], float, Status]:
         """The starts and any better support, and a lower bound on the objective of all supports.
 
         One of the supports is the best of at most k columns, up to rounding. Where a limit is
-        reached, ``status`` says so, the bound is 0, and the best support may be missing.
+        reached, the status says so, the bound is 0, and the best support may be missing. A search
+        that goes on keeps the starts that it began with.
         """
         if k == 0:  # nothing explains y
-            return [np.empty(0, dtype=np.intp)], self.problem.yy
+            return [np.empty(0, dtype=np.intp)], self.problem.yy, Status.OPTIMAL
+        if k not in self.begun:
+            self.begun[k] = self._begin(k, starts), starts
+        (work, starts), status = self.begun[k], Status.OPTIMAL
+        while not visit(work, k, 2_000_000):  # some 20 ms between two looks at the clock
+            reached = limits.reached(0)
+            if reached is not None:
+                status = reached
+                break
+        least = max(float(work.now["least_root"][0]), 0.0) ** 2
+        found = [*starts, *([self.active[work.found[:k]]] if work.found[0] >= 0 else [])]
+        if status is not Status.OPTIMAL:
+            return found, 0.0, status
+        # A support of dependent columns fits no better than its independent ones, which are fewer.
+        if work.now["dependent_supports"][0] > 0:
+            fewer, bound, status = self.candidates(k - 1, [], limits)
+            return [*found, *fewer], min(least, bound), status
+        return found, least, status
+
+    def _begin(self, k: int, starts: list[NDArray[np.intp]]) -> Any:
+        """The search of all supports of k columns, which knows the best of some of them."""
         work = every_support(self.columns, self.y, k, self.off, DEPENDENT_SHARE)
         fits = [self.problem.fit(start) for start in starts]
         if fits:
             best = fits[ranking(fits, starts)[0]]
             work.now["objective"] = best.objective * (1.0 + 1e-12)
             work.now["gain"] = best.gain * (1.0 - 1e-12)
-        while not visit(work, k, 2_000_000):  # some 20 ms between two looks at the clock
-            reached = self.limits.reached(0)
-            if reached is not None:
-                self.status = reached
-                break
-        self.visited += int(work.now["visited"][0])
-        least = max(float(work.now["least_root"][0]), 0.0) ** 2
-        found = [*starts, *([self.active[work.found[:k]]] if work.found[0] >= 0 else [])]
-        if self.status is not Status.OPTIMAL:
-            return found, 0.0
-        # A support of dependent columns fits no better than its independent ones, which are fewer.
-        if work.now["dependent_supports"][0] > 0:
-            fewer, bound = self.candidates(k - 1, [])
-            return [*found, *fewer], min(least, bound)
-        return found, least
+        return work
 
 
 def _bound_in_box(problem: SparseRidgeProblem, support: NDArray[np.intp]) -> float:
@@ -96,30 +149,39 @@ def _bound_in_box(problem: SparseRidgeProblem, support: NDArray[np.intp]) -> flo
     return max(least * (1.0 - 4.0 * share) - 2.0 * float(worth.clip(0.0).sum()), 0.0)
 
 
-def _every_model(problem: SparseRidgeProblem, size: int, limits: Limits) -> Answer:
+class _ModelsOfSize:
     """The best support of so many units under constraints, by a fit of every one.
 
     The bound of a support is its objective, less what a fit within bounds lacks and what rounding
     may have added. It holds at the given γ, whatever γ other searches work with.
     """
-    rules = problem.constraints
-    inside = np.flatnonzero(rules.include).tolist()
-    free = np.flatnonzero(~rules.include & ~rules.exclude).tolist()
-    best, objective, bound = np.empty(0, dtype=np.intp), math.inf, math.inf
-    status, visited = Status.OPTIMAL, 0
-    for more in combinations(free, size - len(inside)):
-        support = rules.columns_of([*inside, *more])
-        value = problem.objective(support)
-        least = max(support_bound(problem, support, True), _bound_in_box(problem, support))
-        visited, bound = visited + 1, min(bound, least)
-        if value < objective:
-            best, objective = support, value
-        reached = limits.reached(0)
-        if reached is not None:
-            status, bound = reached, 0.0
-            break
-    bound = min(bound, objective)
-    return _answer(problem, (size, best, objective), bound, status, Work(visited, limits.elapsed()))
+
+    def __init__(self, problem: SparseRidgeProblem, size: int) -> None:
+        rules = problem.constraints
+        self.problem, self.size = problem, size
+        self.inside = np.flatnonzero(rules.include).tolist()
+        free = np.flatnonzero(~rules.include & ~rules.exclude).tolist()
+        self.left = combinations(free, size - len(self.inside))
+        self.best, self.objective, self.bound = np.empty(0, dtype=np.intp), math.inf, math.inf
+        self.visited = 0
+
+    def run(self, limits: Limits) -> Answer:
+        """Fit supports until none is left or a limit of time is reached."""
+        problem, status = self.problem, Status.OPTIMAL
+        for more in self.left:
+            support = problem.constraints.columns_of([*self.inside, *more])
+            value = problem.objective(support)
+            least = max(support_bound(problem, support, True), _bound_in_box(problem, support))
+            self.visited, self.bound = self.visited + 1, min(self.bound, least)
+            if value < self.objective:
+                self.best, self.objective = support, value
+            reached = limits.reached(0)
+            if reached is not None:
+                status = reached
+                break
+        bound = min(self.bound, self.objective) if status is Status.OPTIMAL else 0.0
+        work = Work(self.visited, limits.elapsed())
+        return _answer(problem, (self.size, self.best, self.objective), bound, status, work)
 
 
 def _answer(
@@ -161,22 +223,4 @@ def enumerated(
     problem: Its τ is not used.
     starts: Supports; where they are good, most others are passed over by a rougher formula.
     """
-    limits = limits or Limits()
-    wanted = checked_sizes(problem, sizes)
-    if not problem.constraints.plain:
-        return [_every_model(problem, size, limits) for size in wanted.tolist()]
-    search = _Enumerator(problem, int(wanted[-1]), limits)
-    answers = []
-    for size in wanted.tolist():
-        given = [start for start in starts if start.size == size]
-        found, least = search.candidates(min(size, search.active.size), given)
-        options = [pad_support(s, size, problem.p) for s in found] or [np.arange(size)]
-        fits = [problem.fit(s) for s in options]
-        chosen = ranking(fits, options)[0]
-        objective = fits[chosen].objective
-        bound = min(least, objective) * (1.0 - 64.0 * EPS)
-        work = Work(search.visited, limits.elapsed())
-        answers.append(
-            _answer(problem, (size, options[chosen], objective), bound, search.status, work)
-        )
-    return answers
+    return Enumeration(problem, sizes, starts).run(limits or Limits())

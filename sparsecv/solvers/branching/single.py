@@ -14,13 +14,13 @@ from ..core.plan import BRANCH, EVERY, Way, ways_of_one_size
 from ..core.problem import SparseRidgeProblem
 from ..core.result import Answer, Status, Work, nothing_known, relative_gap
 from ..core.threads import on_one_thread
-from ..leaps.all_sizes import best_subsets, support_bound
+from ..leaps.all_sizes import SizesTree, support_bound
 from ..relaxation.diagonal import STEPS, Fitted, fit_diagonal, interior
 from ..relaxation.gram import TOLERANCE, GramForm
 from ..relaxation.perspective import perspective_relaxation
 from ..relaxation.root import Incumbent, Root, reduced_root
 from ..supports.path import heuristic_support
-from .enumeration import enumerated
+from .enumeration import Enumeration
 from .sdp_nodes import REFIT_SHARE, RefittedTree
 from .search import Search, Tree
 
@@ -119,6 +119,7 @@ class SizeAlone:
         self.ways, self.answer = list(ways_of_one_size(problem)), nothing_known(problem.tau)
         self.seconds_branching, self.nodes_before = 0.0, 0  # nodes of searches that have ended
         self.below: BelowRoot | None = None  # None before that search has begun
+        self.on_triangle: Enumeration | SizesTree | None = None  # and so here
 
     @property
     def can_go_on(self) -> bool:
@@ -127,8 +128,9 @@ class SizeAlone:
 
     @property
     def n_bytes(self) -> float:
-        """Memory that the search below the root holds."""
-        return 0.0 if self.below is None else self.below.n_bytes
+        """Memory that the search below the root holds, or the tree of all sizes."""
+        held = 0.0 if self.below is None else self.below.n_bytes
+        return held + (self.on_triangle.n_bytes if isinstance(self.on_triangle, SizesTree) else 0.0)
 
     def offer(self, support: NDArray[np.intp]) -> None:
         """Start from a support that another search has found, if it is better than all so far."""
@@ -155,7 +157,7 @@ class SizeAlone:
             reached = limits.reached(nodes)
             if reached is None or found.status is not reached:
                 self.ways.pop(0)  # The search has ended, or met a limit of its own.
-                self.nodes_before, self.below = nodes, None
+                self.nodes_before, self.below, self.on_triangle = nodes, None, None
             if reached is not None:
                 return self.answer
         if self.answer.status is Status.NODE_LIMIT:  # It is a limit of the plan.
@@ -166,7 +168,10 @@ class SizeAlone:
         """Search in one way, which counts its nodes from 0."""
         limits = limits.after(self.nodes_before)
         if way.search != BRANCH:
-            return self._on_triangle(way.search, way.within(limits))
+            within = way.within(limits)
+            if self.on_triangle is None:
+                self.on_triangle = self._begin_on_triangle(way.search, within)
+            return self.on_triangle.run(within)[0]
         if way.seconds is not None:
             way = way._replace(seconds=max(way.seconds - self.seconds_branching, 0.0))
         within = way.within(limits)
@@ -174,19 +179,18 @@ class SizeAlone:
         self.seconds_branching += within.elapsed()
         return found
 
-    def _on_triangle(self, search: str, limits: Limits) -> Answer:
-        """Search on a triangular factor of X, which keeps more digits than the relaxation."""
+    def _begin_on_triangle(self, search: str, limits: Limits) -> Enumeration | SizesTree:
+        """A search on a triangular factor of X, which keeps more digits than the relaxation."""
         problem, left, tau = self.problem, limits.remaining(), np.array([self.problem.tau])
         if not problem.constraints.plain:
-            return enumerated(problem, tau, [], limits)[0]
+            return Enumeration(problem, tau)
         known = self.answer.support
         starts, seconds = [known] if known.size else self.starts, HEURISTIC_SECONDS
         seconds = seconds if left is None else min(seconds, 0.2 * left)
         start = heuristic_support(problem, warm_starts=starts, time_limit=seconds)
         if search == EVERY:
-            return enumerated(problem, tau, [start], limits)[0]
-        (found,) = best_subsets(problem, sizes=tau, warm_starts=[start], limits=limits)
-        return found
+            return Enumeration(problem, tau, [start])
+        return SizesTree(problem, tau, [start])
 
     def _branched(self, limits: Limits) -> Answer:
         """Branch on the perspective relaxation."""

@@ -110,6 +110,11 @@ class SizesTree:
         """Nodes searched so far."""
         return self.tree.n_nodes
 
+    @property
+    def n_bytes(self) -> float:
+        """Memory that the tree holds."""
+        return float(self.tree.n_bytes)
+
     def run(self, limits: Limits, wanted: NDArray[np.bool_] | None = None) -> list[Answer]:
         """Search until a limit is reached; a limit of nodes counts those of earlier calls, too.
 
@@ -227,7 +232,7 @@ class _Unsearched:
     problem, sizes, starts: As of :class:`SizesTree`.
     """
 
-    n_nodes, stretch = 0, 1.0
+    n_nodes, n_bytes, stretch = 0, 0, 1.0
     reach = 1e100  # Only the ridge bounds the coefficients.
 
     def __init__(

@@ -128,6 +128,11 @@ class Leaps:
         return int(self.now("nodes"))
 
     @property
+    def n_bytes(self) -> int:
+        """Memory of the arrays that levels have."""
+        return sum(array.nbytes for array in self.tree if isinstance(array, np.ndarray))
+
+    @property
     def reach(self) -> float:
         """Σ ℓ_j|β_j| + |y| is at most this number times |y| in the fits of all nodes."""
         return float(self.now("reach"))

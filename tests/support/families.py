@@ -273,8 +273,14 @@ def constrained(rng: np.random.Generator) -> Case:
 def constrained_case(data: Data, rules: Rules) -> Case:
     """A problem under rules, of which the models that float arithmetic finds best are judged.
 
-    A model within bounds has the objective of the coefficients that float arithmetic finds.
+    A model within bounds has the objective of the coefficients that float arithmetic finds. These
+    may be large where columns of unit length and the ridge have a condition above 1e7: a printed
+    objective then has fewer digits.
     """
+    ridge = np.sqrt(0.5 * data.gamma) * np.eye(data.X.shape[1])
+    table = np.vstack([data.X, ridge])
+    lengths = np.linalg.norm(table, axis=0)
+    values = np.linalg.svd(table / np.where(lengths > 0.0, lengths, 1.0), compute_uv=False)
     free = not (np.isfinite(rules.lower).any() or np.isfinite(rules.upper).any())
     joint = exact_moments(data.X, data.y) if free and data.gamma > 0.0 else None
     exact = Exact()
@@ -283,7 +289,8 @@ def constrained_case(data: Data, rules: Rules) -> Case:
             S: attained_at(data, beta) if joint is None else exact_objective(joint, data.gamma, S)
             for S, beta in best[:3]
         }
-    return Case(data, exact, rules, joint, lost=1e-13 * float(data.y @ data.y))
+    loses = bool(values[-1] * 1e7 < values[0])
+    return Case(data, exact, rules, joint, loses=loses, lost=1e-13 * float(data.y @ data.y))
 
 
 def near_columns(

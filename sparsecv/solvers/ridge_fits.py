@@ -134,12 +134,21 @@ class SupportPath:
     ) -> Array:
         """How far rounding may have moved squared errors that are proved, shape (γ, τ); else ∞.
 
-        problem: The problem of the path.
-        errors: What :meth:`squared_errors` gives.
-        moved: What :meth:`moved` says of these rows, others perhaps among them.
-        room: Margins up to ``EXACT_SHARE`` of the error and this number, or what rounding leaves of
-            a perfect fit, need not be any smaller; an array broadcasts to (γ, τ).
-        every: Whether those of supports without a proof are wanted, too.
+        Parameters
+        ----------
+        problem : SparseRidgeProblem
+            The problem of the path.
+        rows, targets : ndarray, shape (m, p) and (m,)
+            Rows that are predicted.
+        errors : ndarray, shape (γ, τ)
+            What :meth:`squared_errors` gives.
+        moved : float
+            What :meth:`moved` says of these rows, others perhaps among them.
+        room : ndarray or float
+            Margins up to ``EXACT_SHARE`` of the error and this number, or what rounding leaves of a
+            perfect fit, need not be any smaller; an array broadcasts to (γ, τ).
+        every : bool
+            Whether those of supports without a proof are wanted, too.
         """
         room = room + len(targets) * EPS * problem.yy
         enough = np.where(self.proved | every, EXACT_SHARE * errors + room, np.inf)

@@ -62,14 +62,25 @@ def contradicted(case: Case, truth: Bracket, door: str) -> list[str]:
         limit = float(truth.high.min()) * (1.0 + 1e-6) / (1.0 - tol) + room
         if float(truth.low[at]) > limit:
             wrong.append(f"{door}: {at} is chosen at {truth.low[at]}, of {truth.high}")
-    data = Data(case.A, case.b, float(model.gamma_))
+    data = Data(case.whole, case.b, float(model.gamma_))
     best = enumerate_size(data, model.tau_).least
-    lost = 1e-6 * best + fit_rounding(data, range(case.A.shape[1]), best)
+    lost = 1e-6 * best + fit_rounding(data, range(case.whole.shape[1]), best)
     if model.lower_bound_ > best + lost:
         wrong.append(f"{door}: the model's bound {model.lower_bound_} is above {best}")
     if model.status_ == "optimal" and abs(model.objective_ - best) > lost:
         wrong.append(f"{door}: the model is called optimal at {model.objective_}, not {best}")
     return wrong
+
+
+def test_a_model_has_the_scale_of_all_rows_where_folds_have_their_own() -> None:
+    rng = np.random.default_rng(4)
+    X, y = rng.standard_normal((5, 2)), rng.standard_normal(5)
+    pairs = [([0, 1, 2], [3]), ([0, 1, 2, 3], [4])]
+    case = Case(X, y, ESTIMATORS[0], pairs, [1.0])
+    assert not np.allclose(case.whole, case.A)
+    truth = case.truth()
+    for door in DOORS:
+        assert contradicted(case, truth, door) == []
 
 
 @settings(max_examples=examples(10))

@@ -71,6 +71,10 @@ class Case:
             X, y, protocol=protocol.name, scale=scale, intercept=protocol.intercept
         )
         np.testing.assert_array_equal(kept, self.design.kept)
+        # The model of all rows has the scale of all rows, also where folds have their own.
+        self.whole, _, _ = standardised(
+            X, y, protocol=protocol.name, scale=protocol.scale, intercept=protocol.intercept
+        )
         self.gammas = np.array(gammas)
         self.taus = np.arange(1, self.design.p + 1)
         self.pairs = [self.folds.split(j) for j in range(self.folds.k)]

@@ -46,7 +46,7 @@ def right_results(case: Case, truth: Any, **options: Any) -> Iterator[CVResult]:
 
 @given(st.data())
 def test_exact_and_grid_equal_enumeration(data: st.DataObject) -> None:
-    case = draw_case(data.draw, -8.0, 8.0)
+    case = draw_case(data.draw, -6.0, 8.0)
     truth = case.truth()
     for result in right_results(case, truth):
         np.testing.assert_array_equal(result.table("lower"), result.table("cv_error"))

@@ -187,3 +187,14 @@ def test_bounds_on_the_fit_of_all_columns_hold(seed: int) -> None:
         envelope.objective_bounds(whole.whole.made.fits, whole.lengths, gamma / 2.0, bound)
         least = exact_objective(joint, gamma, range(problem.p))
         assert 0.0 <= bound[0] <= least
+
+
+def test_columns_of_zeros_have_one_support_at_every_gamma() -> None:
+    problem = SparseRidgeProblem(np.zeros((2, 3)), np.array([-0.5, 0.4]), gamma=0.0, tau=2)
+    along, status = supports_along_gamma(problem, 0.0, 1e-6)
+    assert status is Status.OPTIMAL
+    for size, intervals in along.items():
+        (one,) = intervals
+        assert (one.low, one.high) == (0.0, 1e-6)
+        assert one.support is not None
+        assert one.support.tolist() == list(range(size))

@@ -54,7 +54,7 @@ def limits(rng: np.random.Generator, number: int) -> Iterator[str]:
     k = n if options["cv"] == "loo" else options["cv"]
     # Without the first answer of every fold there is no result.
     # A limit of 0 asks for estimates alone, however long they take.
-    late = [one for one in clock.begun[k:] if 0.0 < limit and one[1] > latest]
+    late = [one for one in clock.begun[k:] if limit > 0.0 and one[1] > latest]
     if late:
         yield f"{about}: {len(late)} units begin after {latest:.3g} s, first {late[0]}"
     if found.rule_ != rule and (found.status_, found.certified_) != ("time limit", False):

@@ -159,6 +159,8 @@ class SizeAlone:
                 self.ways.pop(0)  # The search has ended, or met a limit of its own.
                 self.nodes_before, self.below, self.on_triangle = nodes, None, None
             if reached is not None:
+                if self.ways and not self.answer.proved:  # Another search would have followed.
+                    self.answer = replace(self.answer, status=reached)
                 return self.answer
         if self.answer.status is Status.NODE_LIMIT:  # It is a limit of the plan.
             self.answer = replace(self.answer, status=Status.PRECISION)

@@ -530,8 +530,14 @@ def supports_along_gamma(
     wanted = checked_sizes(problem, sizes)
     check_range(low, high)
     refuse_many_columns(problem.p, "the search for supports along gamma")
-    search = GammaRange([problem], wanted, (limits or Limits()).within())
     intervals: dict[int, list[SupportInterval]] = {}
+    if not problem.data.active.size:  # No column explains anything, so that all supports tie.
+        nothing = np.empty(0, dtype=np.intp)
+        for size in wanted.tolist():
+            support = pad_support(nothing, size, problem.p)
+            intervals[size] = [SupportInterval(low, high, support)]
+        return intervals, Status.OPTIMAL
+    search = GammaRange([problem], wanted, (limits or Limits()).within())
     for size, found in zip(wanted.tolist(), search.run(low, high), strict=True):
         intervals[size] = []
         for start, end, row in zip(found.low.tolist(), found.high.tolist(), found.row, strict=True):

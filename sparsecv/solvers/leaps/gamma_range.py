@@ -531,11 +531,10 @@ def supports_along_gamma(
     check_range(low, high)
     refuse_many_columns(problem.p, "the search for supports along gamma")
     intervals: dict[int, list[SupportInterval]] = {}
-    if not problem.data.active.size:  # No column explains anything, so that all supports tie.
+    if not problem.data.squares.any():  # No column explains anything, so that all supports tie.
         nothing = np.empty(0, dtype=np.intp)
         for size in wanted.tolist():
-            support = pad_support(nothing, size, problem.p)
-            intervals[size] = [SupportInterval(low, high, support)]
+            intervals[size] = [SupportInterval(low, high, pad_support(nothing, size, problem.p))]
         return intervals, Status.OPTIMAL
     search = GammaRange([problem], wanted, (limits or Limits()).within())
     for size, found in zip(wanted.tolist(), search.run(low, high), strict=True):

@@ -30,6 +30,7 @@ from sparsecv.solvers import (
 from sparsecv.solvers import api as backends
 from sparsecv.solvers.branching.single import SizeAlone
 from sparsecv.solvers.branching.size_sweep import SizeSearch
+from sparsecv.solvers.core.result import nothing_known
 
 FEW, MANY = pure_noise(0, 60, 45, 1e-2), pure_noise(0, 90, 60, 1e-3)  # hopeless to finish
 
@@ -60,6 +61,11 @@ def test_a_search_on_a_triangle_goes_on_where_it_stopped(tau: int) -> None:
     assert nodes == sorted(set(nodes))
     assert not search.answer.proved
     assert search.answer.lower_bound <= search.answer.objective
+
+
+def test_what_is_not_known_is_not_proved() -> None:
+    """Before any search the objective is infinite, and no gap is closed."""
+    assert nothing_known(3).gap == 1.0
 
 
 def one_size(limits: Limits) -> Any:

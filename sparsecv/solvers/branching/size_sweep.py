@@ -137,7 +137,7 @@ class SizeSearch:
             if self.is_over(limits):
                 return self
         for way in ways(problem, self.sizes.tolist()) if self.open else ():
-            if way.search == LEAPS and way.nodes is not None and had >= way.nodes:
+            if way.search == LEAPS and way.nodes is not None and had >= max(way.nodes, 1):
                 continue  # The tree was begun elsewhere, and has had the nodes of this turn.
             if way.search == LEAPS and not ended:
                 ended = self.by_tree(way, way.within(limits.after(self.nodes_alone)))

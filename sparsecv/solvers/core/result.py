@@ -211,7 +211,9 @@ def nothing_left(yy: float) -> float:
 
 
 def relative_gap(objective: float, lower_bound: float) -> float:
-    """Return (objective − lower_bound) / objective, at least 0, and 0 where the objective is 0."""
+    """(objective − lower_bound) / objective, at least 0; 0 at the objective 0, and 1 at infinity."""
     if objective <= 0.0:
         return 0.0
+    if np.isinf(objective):
+        return 1.0
     return max(0.0, (objective - lower_bound) / objective)

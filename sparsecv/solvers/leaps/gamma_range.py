@@ -531,7 +531,7 @@ def supports_along_gamma(
     check_range(low, high)
     refuse_many_columns(problem.p, "the search for supports along gamma")
     intervals: dict[int, list[SupportInterval]] = {}
-    if not problem.data.squares.any():  # No column explains anything, so that all supports tie.
+    if problem.yy == 0.0 or not problem.data.squares.any():  # All supports tie.
         nothing = np.empty(0, dtype=np.intp)
         for size in wanted.tolist():
             intervals[size] = [SupportInterval(low, high, pad_support(nothing, size, problem.p))]

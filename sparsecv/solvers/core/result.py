@@ -211,7 +211,7 @@ def nothing_left(yy: float) -> float:
 
 
 def relative_gap(objective: float, lower_bound: float) -> float:
-    """(objective − lower_bound) / objective, at least 0; 0 at the objective 0, and 1 at infinity."""
+    """(objective − lower_bound) / objective, at least 0; 0 at the objective 0, 1 at ∞."""
     if objective <= 0.0:
         return 0.0
     if np.isinf(objective):

@@ -20,7 +20,7 @@ LAYERS = [  # top to bottom; what stands on one line may not import each other
     ["cv"],
     ["design"],
     ["tables", "solvers"],
-    ["clock", "errors", "verify"],
+    ["_version", "clock", "errors", "verify"],
 ]
 SOLVERS = [
     ["api", "paths"],

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from .. import __version__
+from .._version import __version__
 from ..design.fold_models import FoldModels
 from ..design.prepare import versions
 from ..design.saved import SavedModel, named_fills

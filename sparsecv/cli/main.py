@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .. import __version__
+from .._version import __version__
 from ..errors import InputError
 from .options import COMMANDS, Exit
 

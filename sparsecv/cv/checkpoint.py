@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import __version__
+from .._version import __version__
 from ..errors import CheckpointWarning, file_faults, read_json, warn_caller
 from .ledger import Ledger
 

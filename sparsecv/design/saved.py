@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import __version__
+from .._version import __version__
 from ..errors import InputError, file_faults, is_number, read_json
 from ..tables.coding import Coding
 from ..tables.marks import AS_SHOWN, Marks, Reading, checked_encoding, possible_marks

@@ -12,7 +12,7 @@ from pathlib import Path
 from string import Template
 from typing import Any, NamedTuple
 
-from .. import __version__
+from .._version import __version__
 from ..errors import file_faults
 from ..plots.style import matplotlib
 from .screen import as_html

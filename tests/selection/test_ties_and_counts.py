@@ -11,7 +11,8 @@ from support.fresh import draws
 from support.inside import Comparison, Rows
 from support.tie_attacks import TIES, drawn_table, whole_rank
 
-from sparsecv import SparseRidge
+from sparsecv import Constraints, SparseRidge
+from sparsecv.errors import ConstantColumnWarning
 from sparsecv.selection.row_influence import fixed_size, lead_of
 from sparsecv.solvers import SparseRidgeProblem
 from sparsecv.solvers.supports.coefficients import Coefficients, n_coefficients
@@ -127,6 +128,24 @@ def test_a_support_of_too_many_coefficients_for_the_rows_is_behind_any_other() -
     assert lead_of(problem, one, every, compared) == 0.0
     assert lead_of(problem, every, every, compared) == 0.0
     assert np.isfinite(lead_of(problem, np.array([0, 1]), one, fixed_size(1)))
+
+
+def test_a_tie_without_a_row_is_broken_as_in_the_table_without_it() -> None:
+    """Without its row 4 the first factor has two levels, which are those of the second factor."""
+    first, second = np.array(list("bbcbacb")), np.array([0, 0, 1, 0, 0, 1, 0])
+    number = np.array([-2.0, 8.0, -3.0, 8.0, 2.0, 3.0, 4.0])
+    y = np.array([-3.978, -1.066, 1.109, 1.137, 0.086, 0.975, 0.918])
+    X = np.column_stack([number, first[:, None] == list("abc"), second[:, None] == [0, 1]])
+    rules = Constraints(groups=["number"] + 3 * ["first"] + 2 * ["second"])
+    model = SparseRidge(tau="aic", constraints=rules).fit(X, y)
+    np.testing.assert_array_equal(model.support_, [0, 4, 5])
+    told = model.row_influence().loc[4]
+    with pytest.warns(ConstantColumnWarning):
+        without = SparseRidge(tau="aic", constraints=rules).fit(np.delete(X, 4, 0), np.delete(y, 4))
+    np.testing.assert_array_equal(without.support_, [0, 2, 3])
+    assert told["proved"]
+    assert not told["stays"]
+    assert set(told["names"]) == {"x0", "first (3 columns)"}
 
 
 def test_leads_on_six_rows_are_numbers_where_other_columns_are_taken() -> None:

@@ -130,7 +130,7 @@ def best_subset(
     """The support of least w·f and that value, by the same tree; None where no support counts.
 
     Of supports that tie (:mod:`~.core.ties`) the one of fewest columns is taken, and of those the
-    lexicographically first.
+    lexicographically first; columns of zeros do not count.
     """
     known = _Known(problem, Members(problem.at_unit_length(), comparison))
     found = _searched(known, 0.0, limits, MANY).listed(known, MANY)
@@ -162,9 +162,11 @@ class _Ended(NamedTuple):
         if every and not known.add_redundant(limit, most):
             status = Status.NODE_LIMIT
         chosen = np.flatnonzero(known.within(limit))
-        # Of supports that tie the smallest comes first, then the order of columns.
-        tied = [known.supports[i] for i in chosen]
-        keys = [(support.size, tuple(support.tolist())) for support in tied]
+        # Of supports that tie the smallest comes first, then the order of columns. Columns of zeros
+        # are in no table of the rows that the problem has, and do not count.
+        varies = known.problem.data.squares > 0.0
+        tied = [[j for j in known.supports[i].tolist() if varies[j]] for i in chosen]
+        keys = [(len(support), support) for support in tied]
         ranked = chosen[ties_in_order(known.value[chosen], keys)].tolist()
         if len(ranked) > most:
             status, bound = Status.NODE_LIMIT, min(bound, float(known.value[ranked[most]]))

@@ -20,6 +20,7 @@ import tokenize
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from types import FrameType
 from typing import NamedTuple
 
 PACKAGE = Path(__file__).resolve().parents[1] / "sparsecv"
@@ -43,6 +44,31 @@ PROBLEM_CLASSES = {"Rows", "SparseRidgeProblem"}
 SAYS_HOW_IT_ENDED = {"status", "proved", "n_proved", "lower_bound"}
 # A record of solvers/ with one of these fields says which columns nodes have in, out or free.
 SAYS_WHAT_IS_FREE = {"state", "pending"}
+# Parts of the package that a fit with defaults does without, and a reader of the core never opens.
+WINGS = (
+    "cv/alternating/",
+    "cv/benchmark/",
+    "cv/bounds/",
+    "cv/gamma_step/",
+    "cv/global_gamma/",
+    "integrations/",
+    "risk/",
+    "stability/",
+    "selection/alternatives/",
+    "selection/certified_choice/",
+    "selection/inference/",
+    "selection/interval_ends/",
+    "selection/intervals/",
+    "selection/near_best/",
+    "selection/row_influence/",
+    "selection/row_removals/",
+    "selection/truncated/",
+    "solvers/backends/",
+    "solvers/certificate/",
+    "solvers/core/certificate_file/",
+)
+# A module-level number whose name contains one of these words is what a search may take.
+BUDGET = re.compile("SECONDS|NODES|BUDGET|GROWTH|ROUNDS|TURN|PATIENCE|STEPS")
 # Modules that turn sections of a result into text or a page contain one of these words.
 FORMATS_SECTIONS = ("rich.table", "<table", "<td", "to_html(")
 NOT_CODE = {
@@ -255,6 +281,70 @@ def clocks(modules: list[Module]) -> Iterator[str]:
                 yield f"{module.name}:{number}"
 
 
+def callers(modules: list[Module], called: str) -> Iterator[str]:
+    """Functions that call a name."""
+    for module in modules:
+        for node in module.functions():
+            names = (ast.unparse(x.func) for x in ast.walk(node) if isinstance(x, ast.Call))
+            if called in names:
+                yield f"{module.name}: {node.name}"
+
+
+def home_of(module: Module, node: ast.ImportFrom) -> str:
+    """The module that an import takes names from, as a path below the package."""
+    folders = module.name.split("/")[:-1]
+    base = folders[: len(folders) - node.level + 1] if node.level else []
+    return "/".join([*base, *(node.module or "").split(".")]).strip("/")
+
+
+def across_the_door(modules: list[Module]) -> Iterator[str]:
+    """Names that modules outside solvers/ take out of it, each once."""
+    found = set()
+    for module in modules:
+        for node in ast.walk(module.tree) if not module.name.startswith("solvers/") else ():
+            home = home_of(module, node) if isinstance(node, ast.ImportFrom) else ""
+            if home.split("/")[0] == "solvers":
+                found |= {f"{home}: {alias.name}" for alias in node.names}
+    yield from sorted(found)
+
+
+def wings_in_the_core(modules: list[Module]) -> Iterator[str]:
+    """Imports of a wing by a module that is neither in a wing nor in estimators/ or cli/."""
+    for module in modules:
+        if f"{module.name[:-3]}/".startswith((*WINGS, "estimators/", "cli/", "__init__")):
+            continue
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.ImportFrom):
+                home = home_of(module, node)
+                names = [f"{home}/{alias.name}" for alias in node.names]
+                if f"{home}/".startswith(WINGS) or any(f"{x}/".startswith(WINGS) for x in names):
+                    yield f"{module.name}: {home}"
+
+
+def files_of_a_fit(root: Path) -> list[str]:
+    """Files of the package whose functions a default fit of ten columns enters."""
+    sys.path.insert(0, str(root.parent))
+    import numpy as np
+
+    from sparsecv import SparseRidgeCV
+
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 10))
+    y, found = X[:, 0] + rng.standard_normal(60), set[str]()
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call":
+            found.add(frame.f_code.co_filename)
+
+    sys.setprofile(note)
+    try:
+        SparseRidgeCV().fit(X, y)
+    finally:
+        sys.setprofile(None)
+    inside = (Path(one) for one in found if Path(one).is_relative_to(root))
+    return sorted(one.relative_to(root).as_posix() for one in inside)
+
+
 def inside_names(tests: list[Module]) -> Iterator[str]:
     """Names that tests import from modules that users do not import from."""
     for module in tests:
@@ -321,6 +411,13 @@ def main() -> None:
         "formats of nodes and leaves": records_with(modules, SAYS_WHAT_IS_FREE),
         "places that read a clock": clocks(modules),
         "modules that format sections of a result": formatting,
+        "functions that begin a tree of all sizes": callers(modules, "Leaps"),
+        "modules that say what a search may take": sorted(
+            {one.split(":")[0] for one in numbers if BUDGET.search(one)}
+        ),
+        "names taken out of solvers": across_the_door(modules),
+        "imports of a wing by the core": wings_in_the_core(modules),
+        "files that a default fit of ten columns enters": files_of_a_fit(root),
         **face(root),
         "public names that two modules define": shared_names(modules),
         f"kernels with more than {MAX_PARAMETERS} parameters": wide_functions(modules, True),

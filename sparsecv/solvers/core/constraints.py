@@ -151,6 +151,20 @@ class UnitConstraints:
         return not self.kinds
 
     @cached
+    def atoms(self) -> Index:
+        """Numbers of columns, shape (p,), equal where coefficients are in a fit together.
+
+        Those of a unit without bounds are. A coefficient with a bound may be at 0 while the others
+        of its unit are not, so that the columns of its unit have numbers of their own. Excluded
+        columns have the number −1.
+        """
+        found, bounds = self.unit.copy(), np.isfinite(self.lower) | np.isfinite(self.upper)
+        alone = np.isin(self.unit, self.unit[bounds])
+        found[alone] = self.n_units + np.flatnonzero(alone)
+        found[self.exclude[self.unit]] = -1
+        return found
+
+    @cached
     def columns(self) -> tuple[Index, ...]:
         """The columns of every unit, in increasing order."""
         order = np.argsort(self.unit, kind="stable")

@@ -28,6 +28,8 @@ MOST_SUPPORTS = 5e9
 QUICK_SUPPORTS = 5e6
 # Supports under constraints that are fitted one by one, some .2 ms each: a choice.
 MOST_MODELS = 20_000
+# Where a working γ may take more than this share of yᵀy off bounds, few trees prove anything.
+HOPELESS_SHARE = 1e-6
 # Nodes of a tree of all sizes, some 5 ms at 40 columns (measured), after which other searches are
 # tried.
 FIRST_NODES = 200_000
@@ -110,7 +112,8 @@ def ways(problem: SparseRidgeProblem, sizes: Collection[int]) -> tuple[Way, ...]
         found = Way(LEAPS, nodes=20_000, share=0.25, grown=not plain), Way(ALONE), every
         if plain and few_supports(problem, sizes, QUICK_SUPPORTS):
             return every, *found
-    if not plain and has_no_ridge(problem) and loses_digits(problem):
+    lost = HOPELESS_SHARE * problem.yy
+    if not plain and loses_digits(problem) and not problem.zero_loss(problem.yy) <= lost:
         # Bounds of trees are mostly 0, so that sizes of few supports are enumerated first.
         return every, *found[:-1]
     return found

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ...errors import InputError
 from .column_rules import Constraints
 from .constraints import UnitConstraints
-from .rows import DEPENDENT_SHARE, ZERO_SHARE_OF_DEPENDENT, Rows, gram_root
+from .rows import DEPENDENT_SHARE, Rows, gram_root
 from .subset_fit import SubsetFit, augmented_triangle, ridge_fit
 
 Array = NDArray[np.float64]
@@ -265,7 +265,7 @@ class SparseRidgeProblem:
         -------
         SparseRidgeProblem
         """
-        if self.gamma >= 2.0 * (ZERO_SHARE_OF_DEPENDENT * self.data.longest) ** 2:
+        if self.gamma >= 2.0 * (self.data.zero_share_of_dependent * self.data.longest) ** 2:
             return self
         lengths = np.sqrt(self.squared_lengths)
         lengths[lengths == 0.0] = lengths.max() or 1.0
@@ -274,7 +274,7 @@ class SparseRidgeProblem:
         elif self.given_gamma > 0.0:
             return self
         lengths = np.exp2(np.round(np.log2(lengths)))  # Powers of 2 round no number of a column.
-        scaled = self.data.scaled(lengths)
+        scaled = self.data.scaled(lengths, self.constraints.atoms)
         if scaled is self.data:
             return self
         asked = self.constraints.scaled(lengths)
@@ -393,13 +393,48 @@ class SparseRidgeProblem:
     def _reach(self) -> float:
         """A bound on the length of coefficients of optimal fits, at γ = 0 and columns of length 1.
 
-        Fits with bounds on their coefficients explain at most ‖Xβ‖ ≤ 2|y|, others at most |y|.
-        Dependent columns may be left out of a fit only where coefficients have no bounds.
+        Fits with bounds on their coefficients explain at most ‖Xβ‖ ≤ 2|y|, others at most |y|. A
+        dependence between columns that have no bounds leaves the shortest fit no part along it.
+        Along any other dependence β moves until a further coefficient is at a bound, so that the
+        coefficients that are not are those of a set of atoms without such a dependence.
         """
-        least, _, full = self.data.unit.independence
-        if self.constraints.bounded:
-            least = 0.5 * least * full
-        return math.sqrt(self.yy) / least if least > 0.0 else math.inf
+        asked, length = self.constraints, math.sqrt(self.yy)
+        least, _, full = self.data.unit.independence(asked.atoms)
+        if least <= 0.0:
+            return math.inf
+        if not asked.bounded:
+            return length / least
+        at_bounds = 0.0
+        if not full:
+            ends = np.array([asked.lower, asked.upper])
+            most = np.abs(np.where(np.isfinite(ends), ends, 0.0)).max(axis=0)
+            at_bounds = float(most @ np.sqrt(self.squared_lengths))
+        return (2.0 * length + at_bounds) / least + at_bounds
+
+    def longest_coefficients(self, stretch: float = 1.0) -> float:
+        """A bound on |β| of optimal fits at the working γ, whatever rounding makes of the columns.
+
+        Let E be all that rounding moves the columns by, η = |E|, t = γ/2, and β the best fit on
+        the columns that are moved. Other coefficients within the bounds have the same predictions
+        without E and the length q that :meth:`_reach` says. They are no better than β, so that
+        t|β|² ≤ tq² + 2|y|η(q + |β|) + η²(q + |β|)². With 8η² ≤ t that gives
+        |β| ≤ 2.2q + 3.5|y|η/t. That E lengthens predictions makes q at most 1.4 times as long.
+
+        stretch: What lengths of columns are multiplied by for what rounding moves them by.
+        Returns: The bound; ∞ where nothing is known, or where no working γ replaces the given one.
+        """
+        data, reach = self.data, math.inf
+        if self.gamma > self.given_gamma:
+            reach = self._reach()
+        if not math.isfinite(reach):
+            return math.inf
+        lengths, t = self.squared_lengths, self.gamma / 2.0
+        shortest = float(lengths[lengths > 0.0].min(initial=data.longest**2))
+        moved = data.unit.independence(self.constraints.atoms).moved * data.longest
+        off = data.off * stretch * math.sqrt(data.sum_of_squares) + moved
+        if 8.0 * off * off > t:
+            return math.inf
+        return 4.0 * (reach / math.sqrt(shortest) + math.sqrt(self.yy) * off / t)
 
     def zero_loss(self, upper: Any) -> Any:
         """How much lower the least objective on any columns may be at the given γ than at ours.
@@ -430,7 +465,7 @@ class SparseRidgeProblem:
             return math.inf
         shortest = float(lengths[lengths > 0.0].min(initial=self.data.longest**2))
         added = 0.5 * (self.gamma - self.given_gamma) * reach * reach / shortest
-        moved = self.data.unit.independence.moved
+        moved = self.data.unit.independence(self.constraints.atoms).moved
         off = moved * reach
         if off == 0.0:
             return 1.01 * added

@@ -34,10 +34,6 @@ ZERO_SHARE = 1e-12
 LEAST_PRODUCT = 1e-140
 # Squares of products up to this number are finite.
 MOST_PRODUCT = 1e150
-# The same share where columns are dependent up to rounding, times σ^(2/3), σ the number
-# :attr:`Independence.least`. The working γ adds up to γ/σ² of yᵀy to the objective f, some 1e-13,
-# and rounding of dependent columns takes up to 1e-14/√γ of f, some 1e-7.
-ZERO_SHARE_OF_DEPENDENT = 3e-7
 # A column that, with the other columns of a support projected out, keeps at most this share of its
 # length counts as dependent on the other columns: 64-bit numbers keep a column's digits to 1e-16 of
 # its length, and factorisations lose two or three digits more. Fits of least norm drop singular
@@ -45,6 +41,9 @@ ZERO_SHARE_OF_DEPENDENT = 3e-7
 # Enumeration of every support (``branching.enumeration``) and fits within bounds use the share too.
 # The value is a choice.
 DEPENDENT_SHARE = 1e-13
+# Where dependences connect many columns, sets of them are looked at whose matrices have together
+# at most this many entries: some 0.1 s. The value is a choice.
+MAX_ENTRIES_OF_SETS = 2_000_000
 # With more columns than this, dependent columns are not looked into: the projection on the null
 # space is a p × p matrix. The value is a choice.
 MAX_DEPENDENT_COLUMNS = 200
@@ -64,10 +63,12 @@ class GramError(NamedTuple):
 
 
 class Independence(NamedTuple):
-    """A bound on coefficients that fit any y: some fit of any columns has |β| ≤ |y|/least.
+    """A bound on coefficients that fit any y: some fit of any set of atoms has |β| ≤ |y|/least.
 
-    least: In the span of every set of columns there is a basis of columns of the set with no
-        singular value below this one; 0 where nothing is known.
+    An atom is a column, or several that are in a set together or not at all.
+
+    least: No singular value of the columns of any set of atoms, at length 1, lies between 0 and
+        this number; 0 where nothing is known.
     moved: The columns are off by at most this, in the spectral norm, from a table of which that
         holds and in which columns that are dependent up to rounding are dependent.
     full: Whether all columns are independent.
@@ -90,19 +91,25 @@ class UnitColumns:
         lengths = np.linalg.norm(X, axis=0)
         self.used, self.triangular, self.gram = lengths > 0.0, triangular, gram
         self.X = X / np.where(self.used, lengths, 1.0)
+        self._known: dict[bytes, Independence] = {}
 
-    @cached
-    def independence(self) -> Independence:
+    def independence(self, atoms: Index) -> Independence:
         """How independent the columns are that are not 0.
 
         Where they are the root of a Gram matrix of q columns, whose entries are off by at most
         ``off``, eigenvalues are off by at most q·off. Of a singular matrix nothing is known then.
+
+        atoms, shape (p,): The atom of every column, −1 for columns that are in no set.
         """
-        found = independence(self.X[:, self.used])
-        if self.gram is None:
-            return found
-        least = math.sqrt(max(found.least**2 - int(self.used.sum()) * self.gram.off, 0.0))
-        return found._replace(least=least if found.full else 0.0)
+        key = atoms.tobytes()
+        if key not in self._known:
+            at = self.used & (atoms >= 0)
+            found = independence(self.X[:, at], atoms[at])
+            if self.gram is not None:
+                least = math.sqrt(max(found.least**2 - int(at.sum()) * self.gram.off, 0.0))
+                found = found._replace(least=least if found.full else 0.0)
+            self._known[key] = found
+        return self._known[key]
 
     @cached
     def left(self) -> Array:
@@ -256,19 +263,31 @@ class Rows:
             return DEPENDENT_SHARE
         return max(DEPENDENT_SHARE, math.sqrt(self.rows.shape[1] * self.gram.off))
 
-    def scaled(self, lengths: Array) -> Rows:
+    @property
+    def zero_share_of_dependent(self) -> float:
+        """``zero_share`` where columns are dependent up to rounding, over √σ.
+
+        Here σ is the number ``Independence.least``. Rounding moves the p columns by η = off·√p of
+        their lengths. With γ/2 = 2ησ, in units of the longest column's squared length, it makes
+        coefficients of at most η/γ along a dependence, fewer than 1/σ, and the working γ adds at
+        most γ/(2σ²) = 2η/σ of yᵀy to an objective.
+        """
+        return math.sqrt(2.0 * self.off * math.sqrt(self.X.shape[1]))
+
+    def scaled(self, lengths: Array, atoms: Index) -> Rows:
         """The rows with the columns of X divided by ``lengths``, for searches at a tiny γ.
 
         These rows themselves are returned where nothing changes. Where columns are dependent,
         ``zero_share``, which sets the working γ, is the one that leaves bounds the most digits.
 
         lengths: (p,), powers of 2, so that nothing is rounded and ``unit`` can be shared.
+        atoms: As :meth:`UnitColumns.independence` takes them.
         """
         share = ZERO_SHARE
         if lengths.size <= MAX_DEPENDENT_COLUMNS:
-            least, _, full = self.unit.independence
+            least, _, full = self.unit.independence(atoms)
             if least > 0.0 and not full:
-                share = ZERO_SHARE_OF_DEPENDENT * least ** (2.0 / 3.0)
+                share = self.zero_share_of_dependent * math.sqrt(least)
         if (lengths == 1.0).all() and share == self.zero_share:
             return self
         whole = np.append(lengths, 1.0)
@@ -308,15 +327,19 @@ def gram_root(joint: Array) -> tuple[Array, GramError]:
     return triangle_of(root[:, same])[:, same], error
 
 
-def independence(X: Array) -> Independence:
+def independence(X: Array, atoms: Index | None = None) -> Independence:
     """The :class:`Independence` of columns of length 1, an array of shape (m, p).
 
     Where all columns are independent, the least singular value σ of all is also a bound for some
-    of them. Else let Z (p, d) be an orthonormal basis of the null space. A basis of columns is what
-    is left without d columns J for which the rows Z_J are a regular matrix, and its least singular
-    value is at least σ σ_min(Z_J), where σ is the least singular value above 0: for coefficients v
-    that are 0 in J, |v − ZZᵀv| ≥ σ_min(Z_J)|v|. Columns that no dependence connects are looked at
-    apart.
+    of them. Else let Z (p, d) be an orthonormal basis of the null space, and σ the least singular
+    value above 0. Let S be a union of atoms, and T the other columns. Coefficients v of S that are
+    orthogonal to every dependence within S have |Xv| ≥ σ|v − ZZᵀv|, and |v − ZZᵀv| ≥ s|v|, where s
+    is the least singular value of the rows Z_T that is not 0: the singular values of Z_S and of Z_T
+    are cosines and sines of the same angles, and those of Z_S that are 1 belong to dependences
+    within S. Columns that no dependence connects are looked at apart.
+
+    atoms, shape (p,): Columns of the same number are in a set together or not at all; by default
+        every column may be in a set without the others.
     """
     m, p = X.shape
     if p == 0:
@@ -332,37 +355,56 @@ def independence(X: Array) -> Independence:
     if p > MAX_DEPENDENT_COLUMNS:
         return Independence(0.0, 0.0, False)
     null = np.linalg.svd(X)[2][rank:]
-    least = _least_regular(null.T @ null)
-    moved = float(values[rank]) + rounding
+    # Rounding moves the null space by so much, an angle.
+    off = max(rounding / float(values[rank - 1]), DEPENDENT_SHARE / p)
+    least, off = _least_angle(null.T @ null, np.arange(p) if atoms is None else atoms, off)
+    # A set that is dependent but for the angle ``off`` counts as dependent.
+    moved = float(values[rank]) + rounding + math.sqrt(p) * off
     return Independence(max(least * float(values[rank - 1]) - rounding, 0.0), moved, False)
 
 
-def _least_regular(P: Array) -> float:
-    """The least σ_min(Z_J) over sets J of rows for which Z_J is regular; P = ZZᵀ, shape (p, p).
+def _least_angle(P: Array, atoms: Index, off: float) -> tuple[float, float]:
+    """The least sine s of :func:`independence` over all sets of atoms; P = ZZᵀ, shape (p, p).
 
     P falls into blocks, one for each set of columns that dependences connect. The trace d of a
-    block is the dimension of its null space, and J takes d of its rows.
+    block is the dimension of its null space. A set T of atoms that contains one of the same rank
+    has no smaller s, so that T has at most d atoms. Where all atoms are single columns, a set of d
+    columns of full rank has no larger s than the sets within it.
 
-    Returns: The number, or 0 where a block has more than 20,000 sets J, which take some 20 ms.
+    off: Entries of P and sines up to this number are rounding of 0.
+    Returns: The number, or 0 where a block has too many sets; and ``off``, with what entries of P
+        between blocks add to it.
     """
-    p, least = P.shape[0], 1.0
+    least = 1.0
     from scipy.sparse.csgraph import connected_components  # Few problems need the import.
 
-    _, part = connected_components(np.abs(P) > DEPENDENT_SHARE, directed=False)
+    _, part = connected_components(np.abs(P) > off, directed=False)
+    off += float(np.linalg.norm(P[part[:, None] != part]))
     for number in range(int(part.max()) + 1):
         members = np.flatnonzero(part == number)
         d = round(float(P[members, members].sum()))
         if d == 0:
             continue
-        if comb(members.size, d) > 20_000:
-            return 0.0
+        _, atom, sizes = np.unique(atoms[members], return_inverse=True, return_counts=True)
+        single = int(sizes.max()) == 1
+        counts = [d] if single else range(1, min(d, sizes.size) + 1)
+        height = min(int(sizes.max()), d)
+        entries = sum(comb(sizes.size, k) * k for k in counts) * height * d
+        if entries > MAX_ENTRIES_OF_SETS:
+            return 0.0, off
         Z = np.linalg.eigh(P[np.ix_(members, members)])[1][:, -d:]
-        chosen = np.array(list(combinations(range(members.size), d)))
-        values = np.linalg.svd(Z[chosen], compute_uv=False)[:, -1]
-        # Smaller values are rounding of 0: Z_J is singular, and the other columns are no basis.
-        regular = values[values > DEPENDENT_SHARE / p]
-        least = min(least, float(regular.min(initial=1.0)))
-    return least
+        rows = np.zeros((sizes.size, height, d))
+        for a in range(sizes.size):
+            own = Z[atom == a]
+            own = own if len(own) <= d else triangle_of(own)
+            rows[a, : len(own)] = own
+        for k in counts:
+            chosen = np.array(list(combinations(range(sizes.size), k)))
+            values = np.linalg.svd(rows[chosen].reshape(len(chosen), -1, d), compute_uv=False)
+            if single:  # Where the least one is 0, the other columns are no basis.
+                values = values[:, -1]
+            least = min(least, float(values[values > off].min(initial=1.0)))
+    return max(least - off, 0.0), off
 
 
 def triangle_of(M: Array) -> Array:

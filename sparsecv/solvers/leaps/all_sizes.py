@@ -277,7 +277,8 @@ _EitherTree = Leaps | _Unsearched
 def tree_margin(problem: SparseRidgeProblem, objective: Array, tree: _EitherTree) -> Array:
     """What rounding in a tree, and a working γ, may add to these objectives."""
     spread = tree.stretch * coefficient_spread(problem)
-    margin = rounding_margin(objective, problem.yy, tree.reach, spread, problem.data.off)
+    reach = min(tree.reach, working_reach(problem, tree.stretch))
+    margin = rounding_margin(objective, problem.yy, reach, spread, problem.data.off)
     margin += tree.left_out(problem) * objective
     return np.asarray(margin + problem.zero_loss(objective))
 
@@ -321,6 +322,17 @@ def coefficient_spread(problem: SparseRidgeProblem, gamma: float | None = None) 
     return 2.0 * math.sqrt(
         problem.data.sum_of_squares / (problem.gamma if gamma is None else gamma)
     )
+
+
+def working_reach(problem: SparseRidgeProblem, stretch: float = 1.0) -> float:
+    """A number that (|y| + Σ ℓ_j|β_j|)/|y| of optimal fits at a working γ is at most; else ∞.
+
+    stretch: As of ``SparseRidgeProblem.longest_coefficients``.
+    """
+    length, most = math.sqrt(problem.yy), problem.longest_coefficients(stretch)
+    if length == 0.0 or math.isinf(most):
+        return math.inf
+    return 1.0 + stretch * math.sqrt(problem.data.sum_of_squares) * most / length
 
 
 def certain(objective: Array, margin: Array, yy: float | Array, off: float) -> NDArray[np.bool_]:

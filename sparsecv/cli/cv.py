@@ -15,6 +15,7 @@ from ..design.model import values_of
 from ..design.prepare import Prepared, prepare
 from ..errors import InputError
 from ..plots import curves, over_gamma, size_path
+from ..report.audit import audited
 from ..report.details import why_chosen
 from ..report.frames import alternatives_of_sizes, criteria_of_sizes
 from ..report.peers import linear_peers
@@ -55,7 +56,7 @@ def cv(data: str, **options: Any) -> Exit:
     how: Any = {name: getattr(asked, name) for name in ("rule", "size", "compare", "seed")}
     if asked.checkpoint is not None:
         how["checkpoint"] = CheckpointFolder(asked.checkpoint)
-    interrupted, intervals = "", None
+    interrupted, intervals, audit = "", None, None
     with progress(asked.quiet, steps):
         source, levels = read(data, asked, steps)
         request = Request(settings, gammas, taus, certificate=certifies, progress=steps, **how)
@@ -78,6 +79,10 @@ def cv(data: str, **options: Any) -> Exit:
         try:
             if not interrupted:
                 _add_answers(result, held_out, asked)
+            if asked.audit and not interrupted:
+                steps("the audit of the columns", 0, 1)
+                limits = held_out.study.plan.limits
+                audit = audited(result, asked.folds, limits)
             if asked.save and not interrupted:
                 intervals = _intervals(held_out)
         except KeyboardInterrupt:
@@ -89,7 +94,7 @@ def cv(data: str, **options: Any) -> Exit:
         _certify(result, held_out, asked.certificate)
     entries = {"interrupted": bool(interrupted), "seconds": steps.seconds}
     draw = partial(_draw, result, held_out, asked)
-    deliver(result, asked, steps, entries, draw, interrupted, intervals)
+    deliver(result, asked, steps, entries, draw, interrupted, audit, intervals)
     if interrupted:
         return Exit.INTERRUPTED
     # Only a limit that the user has named makes what is open a fault.

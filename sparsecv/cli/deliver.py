@@ -15,6 +15,8 @@ from ..design.fold_models import FoldModels
 from ..design.prepare import versions
 from ..design.saved import SavedModel, named_fills
 from ..errors import file_faults
+from ..report.audit import Audit
+from ..report.audit_sections import audit_sections
 from ..report.details import sections
 from ..report.document import document, plain
 from ..report.page import page
@@ -31,6 +33,7 @@ def deliver(
     entries: dict[str, Any],
     draw: Callable[[], None],
     interrupted: str = "",
+    audit: Audit | None = None,
     intervals: FoldModels | None = None,
 ) -> None:
     """Write a result to the files that are named, and then to the screen.
@@ -42,6 +45,8 @@ def deliver(
     entries: Entries of the JSON document beside those of every result.
     draw: Draws the picture of --plot.
     interrupted: What a user of the model should know where Ctrl-C came; else empty.
+    audit: The audit, where it was asked for: it stands above the result on a page, and alone on the
+        screen unless --table asks for all.
     intervals: What a model file keeps for prediction intervals.
     """
     source, names = result.table.source, result.table.names
@@ -51,6 +56,8 @@ def deliver(
         own["offset"] = source.offset_name
         saved = SavedModel(result.model, names, note=interrupted, intervals=intervals, **own)
         saved.write(asked.save)
+    if audit is not None:
+        entries = entries | {"audit": audit.entries()}
     if asked.json_file is not None:
         _write_json(asked.json_file, _head(result) | document(result) | entries)
     with progress(asked.quiet, steps):
@@ -58,13 +65,15 @@ def deliver(
         # Lasso and ridge take time: they are fitted for a page, and are then on the screen, too.
         on_page = asked.html is not None
         made = list(sections(result, peers=on_page)) if on_page or not asked.quiet else []
+        top = [] if audit is None else list(audit_sections(audit))
         if on_page:
-            page(result.title, made).write(asked.html)
+            page(result.title, [*top, *made]).write(asked.html)
         if asked.plot is not None:
             draw()
     console = open_console(asked.quiet, asked.json_file)
     if interrupted:
         console.print(f"[bold]interrupted[/]: {interrupted}")
+    made = top if top and not asked.table else [*top, *made]
     show(console, made, for_all="" if asked.table else "--table")
 
 

@@ -12,6 +12,7 @@ from ..cv.settings import Settings, checked_gammas, checked_taus
 from ..design.design import Protocol
 from ..design.prepare import ALL_ROWS, prepare
 from ..plots.size_path import plot_size_path
+from ..report.audit import audited
 from ..report.frames import inference_of
 from ..report.progress import Steps
 from ..selection.certified_choice import model_certificate
@@ -20,6 +21,7 @@ from ..selection.inference import covered_spread
 from ..selection.result import Result, Shown
 from ..selection.run import fit_table
 from ..selection.study import Request
+from ..solvers.core.limits import Limits
 from . import grids, outputs
 from .column_options import column_constraints
 from .console import announce_limit, progress, read
@@ -83,6 +85,10 @@ def fit(data: str, **options: Any) -> Exit:
             steps(f"the responses that select the same columns{most}", 0, 1)
             tests = inference_of(result, level=0.95, sigma=None, seconds=remaining)
             result.answers["inference"] = tests
+        audit = None
+        if asked.audit and not interrupted:
+            steps(f"the audit of the columns{most}", 0, 1)
+            audit = audited(result, None, Limits(remaining, stop=deadline.stop))
         if asked.html is not None:
             _ = result.sizes  # A page shows every size, for which this searches.
     result.shown.seconds = steps.seconds
@@ -91,7 +97,7 @@ def fit(data: str, **options: Any) -> Exit:
     model, work = result.model, {"n_nodes": ended.n_nodes, "seconds": ended.seconds}
     entries = {"tau": model.tau, "gamma": model.gamma, "criterion": result.criterion}
     entries |= {"status": result.status, **work}
-    deliver(result, asked, steps, entries, partial(_draw, result, asked.plot), interrupted)
+    deliver(result, asked, steps, entries, partial(_draw, result, asked.plot), interrupted, audit)
     if interrupted:
         return Exit.INTERRUPTED
     # Only a limit that the user has named makes what is open a fault.

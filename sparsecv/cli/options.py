@@ -204,6 +204,10 @@ PANELS: dict[str, dict[str, Option]] = {
         "size": option(Whole, None, "Choose the model of this size, by the same rule."),
         "n_best": option(Whole, None, "Also show the N best subsets of each size."),
         "criteria": flag("Also show AIC, BIC, EBIC and Cp of each size."),
+        "audit": flag(
+            "Show whether each column can be trusted: p-values, models that fit nearly as well, "
+            "rows that decide, other partitions, the error to expect, and a judgement."
+        ),
         "inference": flag("Also show p-values and 95 % intervals that know about the search."),
     },
 }
@@ -263,13 +267,13 @@ COMMANDS = {
         "Print the exact CV error at every sparsity, choose the best and fit the model.",
         f"data {TABLE} folds tau gamma rule compare nested size n_best "
         "criteria method backend prove time_limit protocol scale json_file save plot html "
-        f"certificate table checkpoint seed jobs verbose quiet {COLUMNS}",
+        f"certificate audit table checkpoint seed jobs verbose quiet {COLUMNS}",
         data=DATA,
     ),
     "fit": command(
         "Fit the best model of at most τ features, or the one of least AIC, BIC or EBIC.",
         f"data {TABLE} tau gamma n_best criteria inference backend time_limit "
-        f"protocol scale json_file save plot html certificate table jobs quiet {COLUMNS}",
+        f"protocol scale json_file save plot html certificate audit table jobs quiet {COLUMNS}",
         data=DATA,
         tau=option(
             str,

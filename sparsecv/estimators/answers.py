@@ -148,7 +148,8 @@ class ModelAnswers(SparseLinearModel):
         pandas.DataFrame
             A row for every subset: "tau" (features, a group counts once), "columns" (positions),
             "names" (of features, of which a factor is one), "objective" (on the scaled columns, as
-            ``objective_``) and "excess" (the share above the least). ``attrs["complete"]`` says
+            ``objective_``), "coef" (those of "columns", in original units) and "excess" (the share
+            above the least). ``attrs["complete"]`` says
             whether the list is proved to lack none; it is not where the search has taken
             ``time_limit``, or would list more than 100,000 subsets. ``attrs["about"]`` says what
             was compared.

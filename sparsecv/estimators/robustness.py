@@ -121,7 +121,8 @@ class ModelRobustness(ModelAnswers):
             column for each rule, first that of the fit, has the share of partitions on which the
             rule chooses it. The rule "stability" minimises the CV error plus λ times the
             instability of the models. ``attrs["same"]`` is the share of partitions on which the
-            rule of the fit chooses exactly the columns of the model.
+            rule of the fit chooses exactly the columns of the model, and ``attrs["sizes"]`` has how
+            many features it chooses on each.
 
         Raises
         ------

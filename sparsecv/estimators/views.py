@@ -7,10 +7,14 @@ from os import PathLike
 from typing import Any
 
 from ..plots.size_path import draw_sizes
+from ..report.audit import AUDITED, audited
+from ..report.audit_sections import audit_sections
 from ..report.details import sections, why_chosen
 from ..report.page import Page, page
 from ..report.screen import as_html, printed
+from ..report.sections import Section
 from ..selection.result import Result
+from ..solvers.core.limits import Limits, StopFlag
 from .robustness import ModelRobustness
 
 
@@ -99,7 +103,9 @@ class ModelViews(ModelRobustness):
         """
         return printed(sections(self._result()), "" if table else "summary(table=True)")
 
-    def report(self, path: str | PathLike[str] | None = None) -> Page | None:
+    def report(
+        self, path: str | PathLike[str] | None = None, *, audit: bool = False
+    ) -> Page | None:
         """Write a report on the model as one self-contained HTML page, or show it in a notebook.
 
         The page has all that :meth:`summary` tells, in full, how ridge and lasso do on the same
@@ -111,6 +117,14 @@ class ModelViews(ModelRobustness):
         ----------
         path : path-like or None
             The file, such as ``report.html``. With None the page is returned and not written.
+        audit : bool
+            Put everything that says whether the columns can be trusted on top: for each column its
+            interval and p-value, in how many models that fit nearly as well it is and with which
+            sign, what is lost without it, how many rows remove it and how many are proved not to,
+            and a judgement by rules that the page states; for the model the error to expect beside
+            those of the mean, lasso and ridge, and the choices on other partitions. What the fit
+            does not allow says why. All that is computed now, in at most ``time_limit``, unless it
+            was asked for before.
 
         Returns
         -------
@@ -140,7 +154,15 @@ class ModelViews(ModelRobustness):
         """
         found = self._result()
         with self._telling("the page of a report"):
-            made = page(found.title, sections(found, peers=True))
+            top = list[Section]()
+            if audit:
+                limits = Limits(self._seconds(), stop=StopFlag())
+                record = audited(found, getattr(self, "cv", None), limits)
+                self._answers_ = (self._answers_ or {}) | {
+                    name: one for name, one in found.answers.items() if name in AUDITED
+                }
+                top = list(audit_sections(record))
+            made = page(found.title, [*top, *sections(found, peers=True)])
         if path is None:
             return made
         made.write(path)

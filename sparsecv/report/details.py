@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from functools import partial
 from itertools import pairwise
@@ -28,9 +27,11 @@ from .sections import (
     SectionColumn,
     SectionTable,
     counted,
+    interval_text,
     listed,
     number,
     numbers,
+    p_value_text,
     percent,
 )
 
@@ -362,8 +363,10 @@ def _inference(result: Result, frame: DataFrame) -> Section:
     columns = [
         SectionColumn("column", [[name] for name in frame.index], "names"),
         SectionColumn("least squares", frame["coef"].to_numpy()),
-        SectionColumn("p-value", [_p_value(low, high) for low, high in p_values], "words"),
-        SectionColumn(f"{level} interval", [_interval(low, high) for low, high in ends], "words"),
+        SectionColumn("p-value", [p_value_text(low, high) for low, high in p_values], "words"),
+        SectionColumn(
+            f"{level} interval", [interval_text(low, high) for low, high in ends], "words"
+        ),
     ]
     sentences = []
     if model.gamma > 0.0 and len(frame):
@@ -394,26 +397,3 @@ def _inference(result: Result, frame: DataFrame) -> Section:
     title = "p-values and intervals that know about the search"
     table = SectionTable(columns, what="columns") if len(frame) else None
     return Section(title, facts, table, sentences)
-
-
-def _p_value(low: float, high: float) -> str:
-    """The p-value that lies between two numbers: one number where they differ by rounding alone.
-
-    It is empty for NaN, the p-value of a column that the others determine.
-    """
-    if math.isnan(low):
-        return ""
-    if math.isclose(low, high, rel_tol=1e-6):
-        return f"{high:.3g}"
-    return f"{low:.3g} to {high:.3g}"
-
-
-def _interval(low: float, high: float) -> str:
-    """An interval, in words where an end is infinite; empty for NaN."""
-    if math.isnan(low):
-        return ""
-    if math.isinf(low):
-        return "every number" if math.isinf(high) else f"every number up to {number(high)}"
-    if math.isinf(high):
-        return f"every number from {number(low)}"
-    return f"{number(low)} to {number(high)}"

@@ -16,6 +16,7 @@ from ..cv.results import GammaResult, GlobalMinimum
 from ..design.model import Model
 from ..selection.choice import Choice, least_error
 from ..selection.claims import Claim, claim_of, range_is_proved, step_is_proved
+from ..selection.nested import NestedError
 from ..selection.projection import Projection
 from ..selection.result import HeldOut, Result
 from ..solvers.core.column_rules import ResolvedRules
@@ -37,12 +38,12 @@ def document(result: Result) -> dict[str, Any]:
         entries["rules"] = {name: _rule(one, claims[name]) for name, one in result.choices.items()}
         entries |= _surface(result, held_out)
     for what, frame in result.answers.items():
-        if what == "inference":
-            entries[what] = frame.attrs | frame.reset_index().to_dict("list")
-        else:  # In a file "columns" are names, and not positions.
-            named = frame.rename(columns={"names": "features"}).to_dict("list")
+        kept = frame if frame.index.name is None else frame.reset_index()
+        named = kept.rename(columns={"names": "features"}).to_dict("list")
+        if "columns" in named:  # In a file these are names, and not positions.
             own = [result.called(np.array(one, dtype=np.intp)) for one in named["columns"]]
-            entries[what] = named | {"columns": own}
+            named["columns"] = own
+        entries[what] = frame.attrs | named
     return dict(plain(entries))
 
 
@@ -103,8 +104,14 @@ def _chosen(result: Result, held_out: HeldOut) -> dict[str, Any]:
         },
         "rule": study.rule,
         "rule_status": result.status,
-        "nested": None if result.expected is None else result.expected._asdict(),
+        "nested": _nested(result.expected),
     }
+
+
+def _nested(expected: NestedError | None) -> dict[str, Any] | None:
+    """The error to expect on new data; None where it was not computed."""
+    names = "error", "std_error", "folds"
+    return None if expected is None else {name: getattr(expected, name) for name in names}
 
 
 def _pair(choice: Choice) -> dict[str, Any]:

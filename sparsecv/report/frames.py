@@ -27,6 +27,7 @@ from ..selection.near_best import importance, near_best
 from ..selection.result import Result
 from ..selection.sizes import subsets_by_size
 from ..solvers.core.limits import Limits
+from ..solvers.core.quick_fits import fit_supports
 from ..solvers.core.result import Status, worst
 
 if TYPE_CHECKING:
@@ -99,13 +100,16 @@ def alternatives_of_sizes(result: Result, n: int, seconds: float | None) -> Data
     return frame_of(values)
 
 
-def comparison(result: Result) -> DataFrame:
-    """What every rule chooses; where nothing is held out, the size of least criterion of each."""
+def comparison(result: Result, limits: Limits | None = None) -> DataFrame:
+    """What every rule chooses; where nothing is held out, the size of least criterion of each.
+
+    limits: Those of a call that has begun already; by default the fit's time limit begins now.
+    """
     if result.held_out is None:
         return _least_criteria(result)
     assert result.first is not None  # Only a run that Ctrl-C has ended has none.
     study, surface, choice = result.held_out
-    choices = other_choices(study.again(), result.first, choice, every=True)
+    choices = other_choices(study.again(limits), result.first, choice, every=True)
     every = list(choices.values())
     supports = (known_model(study, surface, one).support for one in every)
     own: Any = ("cv_error", "lower", "upper", "criterion")
@@ -228,12 +232,28 @@ def near_best_of(result: Result, within: float, seconds: float | None) -> DataFr
             "tau": [one.size for one in answers],
             **columns_and_names(supports, result.features),
             "objective": [one.objective for one in answers],
+            "coef": _coefficients(result, [one.support for one in answers]),
             "excess": found.value / least - 1.0 if least > 0.0 else np.zeros(len(answers)),
         }
     )
     made.attrs.update(_about(result), within=float(within), complete=found.complete)
     made.attrs["status"] = str(answers[0].status)
     return made
+
+
+def _coefficients(result: Result, supports: Sequence[Index]) -> list[list[float]]:
+    """The coefficients of fits on supports, at the model's γ, in the units of the table.
+
+    supports: Columns of the problem, each in increasing order.
+    """
+    design, most = result.design, max(one.size for one in supports)
+    table = np.full((len(supports), max(most, 1)), -1, dtype=np.int64)
+    for row, one in zip(table, supports, strict=True):
+        row[: one.size] = one
+    coef, _ = fit_supports(result.problem, np.array([result.model.gamma]), table[None])
+    units = design.y_scale / design.scale[: design.p]
+    rows = zip(supports, coef[0], strict=True)
+    return [(own[: one.size] * units[one]).tolist() for one, own in rows]
 
 
 def importance_of(result: Result, seconds: float | None) -> DataFrame:

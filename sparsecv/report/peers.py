@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..cv.results import Array
 from ..design.fold_data import FoldData
+
+# The values of scikit-learn's alpha for ridge regression, which is γ/2. The range is a choice.
+RIDGE_ALPHAS = np.geomspace(1e-3, 1e4, 40)
 
 
 def linear_peers(data: FoldData, sizes: NDArray[np.intp]) -> dict[str, Array]:
@@ -22,13 +26,10 @@ def linear_peers(data: FoldData, sizes: NDArray[np.intp]) -> dict[str, Array]:
     """
     if (rows := data.unweighted_rows()) is None:
         return {}
-    from sklearn.linear_model import LassoCV, Ridge  # Few calls need what this imports.
-
-    X, y, centre, folds = rows[:, :-1], rows[:, -1], data.refit_intercept, data.folds
-    pairs = list(folds.splits())
+    X, y, folds = rows[:, :-1], rows[:, -1], data.folds
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # The lasso may not converge at its least penalty.
-        fit = LassoCV(cv=pairs, fit_intercept=centre).fit(X, y)
+        fit = _lasso(data, X, y)
         # A fold counts with its rows, as in the CV error of a subset.
         error = fit.mse_path_ @ (folds.sizes / folds.sizes.sum())
         used = np.abs(fit.path(X, y, alphas=fit.alphas_)[1]) > 0.0
@@ -36,10 +37,43 @@ def linear_peers(data: FoldData, sizes: NDArray[np.intp]) -> dict[str, Array]:
         features = sum(used[own].any(axis=0).astype(int) for own in data.constraints.columns)
         few = np.asarray(features)[None, :] <= sizes[:, None]
         lasso = np.where(few, error, np.inf).min(axis=1)
-        # scikit-learn's alpha is γ/2. The range is a choice.
-        alphas = np.geomspace(1e-3, 1e4, 40)
-        ridge, total = Ridge(alphas, fit_intercept=centre), np.zeros(alphas.size)
-        for train, test in pairs:  # Ridge takes one alpha for each copy of the response.
-            ridge.fit(X[train], np.tile(y[train, None], alphas.size))
-            total += np.square(y[test, None] - ridge.predict(X[test])).sum(axis=0)
-    return {"lasso": lasso, "ridge": np.full(sizes.size, total.min() / folds.sizes.sum())}
+        ridge = _ridge_errors(data, X, y)
+    return {"lasso": lasso, "ridge": np.full(sizes.size, ridge.min())}
+
+
+def fitted_peers(data: FoldData) -> dict[str, Array]:
+    """Coefficients of solved columns, shape (p,), of the mean, the lasso and ridge regression.
+
+    Lasso and ridge have the penalties of least CV error on the folds of ``data``, and are fitted to
+    all rows. Where rows have weights or lack values, the mean stands alone.
+    """
+    found = {"mean": np.zeros(data.p)}
+    if (rows := data.unweighted_rows()) is None:
+        return found
+    from sklearn.linear_model import Ridge
+
+    X, y = rows[:, :-1], rows[:, -1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # The lasso may not converge at its least penalty.
+        best = RIDGE_ALPHAS[int(_ridge_errors(data, X, y).argmin())]
+        ridge = Ridge(best, fit_intercept=data.refit_intercept).fit(X, y)
+        return found | {"lasso": _lasso(data, X, y).coef_, "ridge": ridge.coef_}
+
+
+def _lasso(data: FoldData, X: Array, y: Array) -> Any:
+    """scikit-learn's LassoCV on the folds of the data, fitted."""
+    from sklearn.linear_model import LassoCV  # Few calls need what this imports.
+
+    return LassoCV(cv=list(data.folds.splits()), fit_intercept=data.refit_intercept).fit(X, y)
+
+
+def _ridge_errors(data: FoldData, X: Array, y: Array) -> Array:
+    """The CV errors of ridge regression at RIDGE_ALPHAS."""
+    from sklearn.linear_model import Ridge
+
+    folds, total = data.folds, np.zeros(RIDGE_ALPHAS.size)
+    ridge = Ridge(RIDGE_ALPHAS, fit_intercept=data.refit_intercept)
+    for train, test in folds.splits():  # Ridge takes one alpha for each copy of the response.
+        ridge.fit(X[train], np.tile(y[train, None], RIDGE_ALPHAS.size))
+        total += np.square(y[test, None] - ridge.predict(X[test])).sum(axis=0)
+    return np.asarray(total / folds.sizes.sum())

@@ -14,7 +14,13 @@ from ..plots.robustness import draw_inclusion, draw_influence
 from ..plots.style import page_picture
 from ..selection.partitions import choices_by_partition
 from ..selection.result import Result
-from ..selection.row_influence import chosen_support, comparison_on_rows, parts_of, row_influence
+from ..selection.row_influence import (
+    Influence,
+    chosen_support,
+    comparison_on_rows,
+    parts_of,
+    row_influence,
+)
 from ..selection.row_removals import row_removals
 from ..solvers.core.limits import Limits
 from .answer import MAX_CHARACTERS
@@ -33,15 +39,25 @@ def influence_of_rows(result: Result, limits: Limits) -> DataFrame:
 
     limits: Where they are reached, what is not proved is open.
     """
-    problem, data, support = chosen_support(result)
-    parts = parts_of(result)
-    weights = comparison_on_rows(result)
-    influence = row_influence(problem, data, support, list(parts.values()), limits, weights)
+    parts, influence = parts_of(result), _influence_of_parts(result, limits)
     supports = (result.design.kept[one] for one in influence.supports)
     values = {"stays": ~influence.changed, **columns_and_names(supports, result.features)}
     values |= {"lead": influence.lead, "proved": influence.proved}
     what = "row" if result.table.source.groups is None else "group"
     return frame_of(values, list(parts)).rename_axis(what)
+
+
+def _influence_of_parts(result: Result, limits: Limits) -> Influence:
+    """What is best without each row, or each group of rows, of a fit."""
+    parts, weights = list(parts_of(result).values()), comparison_on_rows(result)
+    return row_influence(*chosen_support(result), parts, limits, weights)
+
+
+def _influence_at_size(result: Result, limits: Limits) -> Influence:
+    """What is best of the model's size without each row."""
+    problem, data, support = chosen_support(result)
+    single = list(np.arange(len(data.rows.given))[:, None])
+    return row_influence(problem, data, support, single, limits)
 
 
 def removals_of_rows(result: Result, most: int, limits: Limits) -> DataFrame:
@@ -60,8 +76,7 @@ def removals_of_rows(result: Result, most: int, limits: Limits) -> DataFrame:
             "the model has no columns, and removals of several rows are about its columns: "
             "row_influence serves such a model"
         )
-    single = list(np.arange(len(data.rows.given))[:, None])
-    influence = row_influence(problem, data, support, single, limits)
+    influence = _influence_at_size(result, limits)
     safe, rows, best = row_removals(problem, data, support, influence, most, limits)
     safe = min(safe, most)
     changes_from = min(rows.size, most + 1) if rows.size else most + 1
@@ -74,14 +89,46 @@ def removals_of_rows(result: Result, most: int, limits: Limits) -> DataFrame:
     return frame
 
 
-def partitions_of_rows(result: Result, n: int) -> DataFrame:
+def removals_of_features(result: Result, most: int, limits: Limits) -> DataFrame:
+    """How many rows may be removed before the best subset of the model's size lacks a feature.
+
+    A line for each feature of the model: "safe", the number of rows, at most ``most``, of which it
+    is proved that the best subset has the feature whichever of them are removed; and "rows", as few
+    as were found without which the best subset is proved to lack it, an empty list where none were.
+
+    limits: Where they are reached, what is not proved is open. Features share the time.
+    """
+    problem, data, support = chosen_support(result)
+    if support.size == 0:
+        return frame_of({"safe": [], "rows": []}, []).rename_axis("feature")
+    influence = _influence_at_size(result, limits.share(2.0))
+    units = problem.constraints.units(support).tolist()
+    found = [
+        row_removals(problem, data, support, influence, most, limits.share(len(units) - i), unit)
+        for i, unit in enumerate(units)
+    ]
+    kept = [result.design.kept[problem.constraints.columns[unit][:1]] for unit in units]
+    values = {
+        "safe": [min(one.safe, most) for one in found],
+        "rows": [one.rows.tolist() for one in found],
+    }
+    labels = [result.features.called(one)[0] for one in kept]
+    return frame_of(values, labels).rename_axis("feature")
+
+
+def partitions_of_rows(
+    result: Result, n: int, every: bool = True, limits: Limits | None = None
+) -> DataFrame:
     """How often every rule chooses each feature on n other partitions of the rows into folds.
 
     A column of the frame is the share of partitions of one rule, that of the fit first. "selected"
     says which features the model has, and the attribute "same" on what share of the partitions the
-    fit's rule chooses exactly these.
+    fit's rule chooses exactly these. "sizes" has the number of features on every partition.
+
+    every: Whether there is a column for every rule, or for that of the fit alone.
+    limits: Where they are reached no further partition is drawn.
     """
-    supports = list(choices_by_partition(result, n))
+    supports = list(choices_by_partition(result, n, every, limits))
     assert result.study is not None  # Else the line above has refused the fit.
     own, features = result.study.rule, result.features
     positions = np.arange(len(features.names))
@@ -94,6 +141,7 @@ def partitions_of_rows(result: Result, n: int) -> DataFrame:
     values |= {rule: chosen.mean(axis=0) for rule, chosen in by_rule.items()}
     frame = frame_of(values, [*features.names]).rename_axis("column")
     frame.attrs["same"] = float((by_rule[own] == selected).all(axis=1).mean())
+    frame.attrs["sizes"] = by_rule[own].sum(axis=1).tolist()
     return frame
 
 

@@ -147,3 +147,26 @@ def listed(names: Sequence[str], characters: int | None = None) -> str:
             return text
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     return cut_name(names[0], characters - len(more)) + more
+
+
+def p_value_text(low: float, high: float) -> str:
+    """The p-value that lies between two numbers: one number where they differ by rounding alone.
+
+    It is empty for NaN, the p-value of a column that the others determine.
+    """
+    if math.isnan(low):
+        return ""
+    if math.isclose(low, high, rel_tol=1e-6):
+        return f"{high:.3g}"
+    return f"{low:.3g} to {high:.3g}"
+
+
+def interval_text(low: float, high: float) -> str:
+    """An interval, in words where an end is infinite; empty for NaN."""
+    if math.isnan(low):
+        return ""
+    if math.isinf(low):
+        return "every number" if math.isinf(high) else f"every number up to {number(high)}"
+    if math.isinf(high):
+        return f"every number from {number(low)}"
+    return f"{number(low)} to {number(high)}"

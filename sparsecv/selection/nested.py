@@ -7,7 +7,7 @@ rows alone: with their own scaling, inner folds, weights, values of γ and choic
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from numbers import Integral
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..cv.progress import Late
 from ..cv.results import mean_over_folds
-from ..design.design import Array
+from ..design.design import Array, Design
 from ..design.fold_data import FoldData, RowFolds
 from ..design.folds import Folds, Index, make_folds
 from ..design.missing import fill
@@ -65,11 +65,30 @@ class NestedError(NamedTuple):
 
     error, std_error: Mean squared error on the rows of all outer folds, and its standard error.
     folds: The number of outer folds that were fitted, which is smaller where the time was up.
+    outer: All outer folds, those that were not fitted last.
+    sums, shape (folds, 2): The weighted squared errors of every outer fold, in the units of raw y,
+        and the weight of its rows.
     """
 
     error: float
     std_error: float
     folds: int
+    outer: Folds
+    sums: Array
+
+
+class PeerError(NamedTuple):
+    """The error of another learner on the same outer folds, in the units of the CV error.
+
+    error, std_error: As of :class:`NestedError`.
+    above, std_error_above: By how much it exceeds the error of the fit, and the standard error of
+        that difference.
+    """
+
+    error: float
+    std_error: float
+    above: float
+    std_error_above: float
 
 
 class GivenRows(NamedTuple):
@@ -171,11 +190,8 @@ def nested_error(
         folds or the rule.
     """
     refuse_nested(study.data, cv, nested, groups)
-    data = study.data.rows_for("nested needs")
-    assert data.raw is not None
-    groups = None if groups is None else np.asarray(groups)
-    rows = GivenRows(*data.raw, data.rows.weights, groups)
-    folds = _outer_folds(rows.y.size, cv, nested, study.request.seed, groups, rows.X, rows.y)
+    rows = _given_rows(study, groups)
+    folds = _outer_folds(rows.y.size, cv, nested, study.request.seed, rows.groups, rows.X, rows.y)
     squares = list[tuple[float, float]]()
     for j, (train, test) in enumerate(folds.splits()):
         if j and study.plan.out_of_time:
@@ -186,10 +202,68 @@ def nested_error(
             except OutOfTime:
                 break
         squares.append(_squares(rows.some(test), model, fills))
-    sums, weights = np.array(squares).T
-    # The squared errors are those of raw y; the units are those of the CV error.
+    sums = np.array(squares)
+    return NestedError(*_mean(study, *sums.T), len(squares), folds, sums)
+
+
+def peer_errors(
+    study: Study,
+    cv: Any,
+    own: NestedError,
+    peers: Callable[[RowFolds], Mapping[str, Array]],
+    groups: Any = None,
+) -> dict[str, PeerError]:
+    """The errors of other learners on the outer folds of a nested error.
+
+    study, cv, groups: As :func:`nested_error` took them.
+    own: The nested error.
+    peers: Takes the training rows of an outer fold, in their own folds, and returns coefficients of
+        the solved columns under the names of learners. Once the time is up no further fold begins,
+        and the dictionary is empty.
+    """
+    rows, squares = _given_rows(study, groups), dict[str, list[float]]()
+    for train, test in list(own.outer.splits())[: own.folds]:
+        if study.plan.out_of_time:
+            return {}
+        data, design, fills = _training(study, cv, rows.some(train))
+        plain = replace(design, asked=None)  # Bounds on coefficients are those of the fit alone.
+        for name, beta in peers(data).items():
+            coef, intercept = plain.coefficients(beta)
+            model = Model(np.flatnonzero(coef), coef, intercept, 0, 0.0)
+            squares.setdefault(name, []).append(_squares(rows.some(test), model, fills)[0])
+    sums, weights = own.sums.T
+    return {
+        name: PeerError(*_mean(study, found, weights), *_mean(study, found - sums, weights))
+        for name, found in ((name, np.array(found)) for name, found in squares.items())
+        if found.size == own.folds
+    }
+
+
+def _given_rows(study: Study, groups: Any) -> GivenRows:
+    """The rows of a study as the user gave them; once released, without columns that do not vary.
+
+    Such columns are 0 then, in the place that they had. No model of some of the rows has them.
+
+    Raises InputError: The rows are not in memory.
+    """
+    data, design = study.data.rows_for("nested needs"), study.design
+    groups = None if groups is None else np.asarray(groups)
+    if (raw := data.raw) is None:
+        assert design.protocol.name == "honest"  # Else the rows are solved ones, and not released.
+        given = data.rows.given
+        X = np.zeros((len(given), design.p_raw))
+        X[:, design.kept] = given[:, :-1]
+        raw = X, given[:, -1]
+    return GivenRows(*raw, data.rows.weights, groups)
+
+
+def _mean(study: Study, sums: Array, weights: Array) -> tuple[float, float]:
+    """The mean over rows of sums over folds, in the units of the CV error, and its standard error.
+
+    sums, shape (folds,): In the units of raw y, squared.
+    """
     mean, std_error = mean_over_folds(sums / study.design.y_scale**2, weights)
-    return NestedError(float(mean), float(std_error), folds=len(squares))
+    return float(mean), float(std_error)
 
 
 def _squares(rows: GivenRows, model: Model, fills: Array | None) -> tuple[float, float]:
@@ -247,13 +321,7 @@ def _fitted(study: Study, cv: Any, rows: GivenRows, j: int, k: int) -> tuple[Mod
     Raises InputError: The rows are too few for the folds or the rule.
     Raises OutOfTime: The time does not suffice for the rule, and the outer fold is not the first.
     """
-    X, y, weights, groups = rows
-    if weights is not None and np.count_nonzero(weights) < 2:
-        raise InputError("fewer than 2 of them have a weight above 0")
-    protocol, missing = study.design.protocol, study.data.rows_for("nested needs").rows.missing
-    design, fills = rows_design(X, y, protocol, weights, missing, asked=study.design.asked)
-    folds = make_folds(cv, y.size, seed=study.request.seed, X=X, y=y, groups=groups)
-    data = RowFolds(RowTable.of(design, X, y, weights, missing), folds)
+    data, design, fills = _training(study, cv, rows)
     # A rare 0/1 column may be constant in these rows, so that they have fewer columns than the
     # sizes asked for.
     least, most = max(1, data.constraints.min_size), data.constraints.max_size
@@ -272,3 +340,18 @@ def _fitted(study: Study, cv: Any, rows: GivenRows, j: int, k: int) -> tuple[Mod
     if j and choice.rule != inner.rule:
         raise OutOfTime
     return known_model(inner, first.result, choice), fills
+
+
+def _training(study: Study, cv: Any, rows: GivenRows) -> tuple[RowFolds, Design, Array | None]:
+    """The training rows of an outer fold in folds of their own, how they are scaled, and fills.
+
+    study, cv, rows: As of :func:`_fitted`, which also says what the last result is.
+    Raises InputError: The rows are too few for the folds.
+    """
+    X, y, weights, groups = rows
+    if weights is not None and np.count_nonzero(weights) < 2:
+        raise InputError("fewer than 2 of them have a weight above 0")
+    protocol, missing = study.design.protocol, study.data.rows_for("nested needs").rows.missing
+    design, fills = rows_design(X, y, protocol, weights, missing, asked=study.design.asked)
+    folds = make_folds(cv, y.size, seed=study.request.seed, X=X, y=y, groups=groups)
+    return RowFolds(RowTable.of(design, X, y, weights, missing), folds), design, fills

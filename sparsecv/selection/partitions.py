@@ -10,16 +10,22 @@ import numpy as np
 
 from ..design.folds import Index
 from ..errors import InputError
+from ..solvers.core.limits import Limits
 from .choice import known_model
 from .result import Result
 from .run import fit_table
 from .study import PARTITIONS
 
 
-def choices_by_partition(result: Result, n: int) -> Iterator[dict[str, Index]]:
+def choices_by_partition(
+    result: Result, n: int, every: bool = True, limits: Limits | None = None
+) -> Iterator[dict[str, Index]]:
     """Yield the columns that every rule chooses on each of n other partitions into folds.
 
     CV errors are estimates, which take a small part of a fit's time; nothing is proved.
+
+    every: Whether all rules choose; else that of the fit alone.
+    limits: Where they are reached no further partition is drawn, except for the first.
 
     Raises InputError: Nothing is held out, or folds cannot be drawn again.
     """
@@ -28,8 +34,12 @@ def choices_by_partition(result: Result, n: int) -> Iterator[dict[str, Index]]:
     data = result.study.data.rows_for("other partitions need")
     asked, seed = result.study.request, result.study.request.seed
     settings = replace(asked.settings, time_limit=0, prove="choice")
-    own = replace(asked, settings=settings, compare=True, checkpoint=None, deadline=None, size=None)
+    own = replace(
+        asked, settings=settings, compare=every, checkpoint=None, deadline=None, size=None
+    )
     for number in range(1, n + 1):
+        if number > 1 and limits is not None and limits.reached(0) is not None:
+            return
         if isinstance(seed, (int, np.integer)):
             own = replace(own, seed=int(seed) + number)
         # A fit draws the partitions of lower numbers itself.
@@ -38,5 +48,5 @@ def choices_by_partition(result: Result, n: int) -> Iterator[dict[str, Index]]:
         )
         assert found.held_out is not None
         study, surface, _ = found.held_out
-        every = found.choices.items()
-        yield {name: known_model(study, surface, one).support for name, one in every}
+        chosen = found.choices if every else {study.rule: found.choices[study.rule]}
+        yield {name: known_model(study, surface, one).support for name, one in chosen.items()}

@@ -9,10 +9,12 @@ Where that does not suffice, a tree removes rows one by one.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg as sla
+from numpy.typing import NDArray
 
 from ..design.deleted_rows import DeletedRows
 from ..design.design import Array
@@ -65,6 +67,7 @@ def row_removals(
     influence: Influence,
     most: int,
     limits: Limits,
+    unit: int | None = None,
 ) -> Removals:
     """How many rows may be removed, of at most ``most``, before another support is better.
 
@@ -72,17 +75,39 @@ def row_removals(
     data: The rows of the problem.
     support: The fitted support.
     influence: What is best without each row.
+    unit: Where it is given, supports count that lack this unit of columns, which the fitted support
+        has: rows are removed until the best support lacks it.
     """
-    if influence.changed.any():
-        row = int(np.nanargmin(influence.lead))
+    rules, rivals = problem.constraints, problem
+
+    def lost(found: Influence) -> NDArray[np.bool_]:
+        """Whether the fitted support, or the unit, is not the best without each part of rows."""
+        if unit is None:
+            return found.changed
+        return np.array([unit not in rules.units(one) for one in found.supports], dtype=np.bool_)
+
+    if unit is not None:
+        barred = replace(rules, exclude=rules.exclude | (np.arange(rules.n_units) == unit))
+        if rules.include[unit] or barred.max_size < problem.tau:
+            # Supports that lack it are no better than what they become with it.
+            return Removals(most, np.empty(0, dtype=np.intp), support)
+        how: dict[str, Any] = {"gamma": problem.given_gamma, "constraints": barred}
+        rivals = SparseRidgeProblem.from_rows(problem.data, tau=problem.tau, **how)
+    if (first := lost(influence)).any():
+        row = int(np.nanargmin(np.where(first, influence.lead, np.inf)))
         return Removals(0, np.array([row]), influence.supports[row])
     safe, rows, best = int(influence.proved.all()), list[int](), support
     deleted = RowFolds(data.rows, make_folds("loo", len(data.rows.given))).deleted_rows
     # Where no tree has room, the next best supports are not known, of which every proof speaks.
     if deleted is not None and holds_tree(problem):
-        removal = Removal(problem, data, deleted, support)
+        removal = Removal(problem, data, deleted, support, rivals)
         most = min(most, data.n - 2)  # At least two rows are left.
         rows, best = removal.example(most, limits)
+        if rows and unit is not None:
+            # A third support, which has the unit, may be better than the rival.
+            without = row_influence(problem, data, support, [np.array(rows)], limits)
+            if not (lost(without) & without.proved)[0]:
+                rows, best = [], support
         tried, far = rows, len(rows) or most + 1
         while 0 < safe < far - 1 and limits.reached(0) is None:
             found = removal.open_rows(safe + 1, limits)
@@ -92,7 +117,7 @@ def row_removals(
             safe += 1
         if tried:
             without = row_influence(problem, data, support, [np.array(tried)], limits)
-            if without.changed[0]:
+            if lost(without)[0] and (unit is None or without.proved[0]):
                 rows, best = sorted(tried), without.supports[0]
     return Removals(safe, np.array(rows, dtype=np.intp), best)
 
@@ -222,12 +247,14 @@ class Removal(NamedTuple):
     data: The rows, of which no value is missing.
     deleted: The rows as they are deleted one by one.
     support: The fitted support.
+    rivals: The same problem, with the constraints on the supports that it is compared with.
     """
 
     problem: SparseRidgeProblem
     data: RowFolds
     deleted: DeletedRows
     support: Index
+    rivals: SparseRidgeProblem
 
     def ratios(self, r: int) -> tuple[Array, float]:
         """Bounds on the squared scales of columns without r rows or fewer, over those of all rows.
@@ -274,7 +301,7 @@ class Removal(NamedTuple):
             return []
         heavy = problem.replace(gamma=most * problem.given_gamma)
         fitted = self.fit(heavy, rows, self.support)
-        light = Lighter.of(problem, rows, self.deleted.targets, least[None])
+        light = Lighter.of(self.rivals, rows, self.deleted.targets, least[None])
         (ranked,) = n_best_subsets(light.problem, [problem.tau], LISTED, limits=limits)
         if any(one.status is not Status.OPTIMAL for one in ranked):
             return []
@@ -283,7 +310,9 @@ class Removal(NamedTuple):
         if len(ranked) == LISTED:
             # The search proves up to CERTAIN_SHARE that every other support is above the last.
             last = ranked[-1].objective * (1.0 - 2.0 * CERTAIN_SHARE)
-            bounds.insert(0, (np.arange(problem.p), last))
+            rules = self.rivals.constraints
+            allowed = np.flatnonzero(~rules.exclude[rules.unit])
+            bounds.insert(0, (allowed, last))
         for columns, bound in bounds:
             fit = self.fit(light.problem, light.rows, columns, bound)
             if (found := fit.open_rows(fitted, r, limits)) is not None:
@@ -298,7 +327,7 @@ class Removal(NamedTuple):
         """
         problem, rows = self.problem, self.deleted.rows
         found, best = list[int](), self.support
-        (ranked,) = n_best_subsets(problem, [problem.tau], RIVALS, limits=limits)
+        (ranked,) = n_best_subsets(self.rivals, [problem.tau], RIVALS, limits=limits)
         for rival in [one.support for one in ranked]:
             fits = [self.fit(problem, rows, one) for one in (self.support, rival)]
             drops = [fit.residual**2 / (1.0 - fit.leverage) for fit in fits]

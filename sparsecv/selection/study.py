@@ -201,9 +201,13 @@ class Study:
         reason = f"the time limit came before {self.rule} could choose"
         return replace(self, rule="minimum", reason=reason)
 
-    def again(self) -> Study:
-        """The same study with a time limit of its own from now on, as the fit had."""
-        plan = RunPlan.of(self.request.settings, self.data, averages=self.averages)
+    def again(self, deadline: Limits | None = None) -> Study:
+        """The same study with a time limit of its own from now on, as the fit had, or another one.
+
+        deadline: The limits of a call that has begun already.
+        """
+        settings = self.request.settings
+        plan = RunPlan.of(settings, self.data, averages=self.averages, deadline=deadline)
         return replace(self, plan=plan)
 
     @property

@@ -29,6 +29,7 @@ from sparsecv.design.moments import FoldMoments, Moments, RowMoments
 from sparsecv.design.prepare import prepare
 from sparsecv.design.row_table import RowTable
 from sparsecv.design.saved import SavedModel
+from sparsecv.report.audit import MOST_ROWS, WITHIN, Audit, audited
 from sparsecv.selection import inner_folds, projection
 from sparsecv.selection.averaging import average_of, averaged_coefficients
 from sparsecv.selection.choice import CHOOSERS, Choice, chosen_from

@@ -21,6 +21,7 @@ from sparsecv.solvers import (
     solve,
     support_path,
 )
+from sparsecv.solvers.kernels.linalg import order_steps
 
 
 def test_an_optimal_warm_start_is_kept_at_once() -> None:
@@ -30,6 +31,17 @@ def test_an_optimal_warm_start_is_kept_at_once() -> None:
     again = best_subsets(problem, warm_starts=supports(best), limits=Limits(node_limit=0))
     np.testing.assert_array_equal(objectives(again), objectives(best))
     assert best_subsets(problem, warm_starts=supports(best))[0].n_nodes <= best[0].n_nodes
+
+
+def test_free_members_are_ordered_by_falling_steps_and_then_by_place() -> None:
+    compute = getattr(order_steps, "py_func", order_steps)
+    random = np.random.default_rng(4)
+    for u in range(40):
+        step = random.integers(0, max(u // 3, 1), u) / 3.0 if u % 2 else random.random(u)
+        order, rank = np.full((2, u + 2), -1)
+        compute(np.append(step, [9.0, np.inf]), u, order, rank)
+        np.testing.assert_array_equal(order[:u], np.argsort(-step, kind="stable"))
+        assert (order[u:] == -1).all()
 
 
 # --- ties ---------------------------------------------------------------------------------------

@@ -121,7 +121,7 @@ def order_members(tree):
         tree.step[a] = tree.least_added[0, a]
         if now.dependent > 0:
             tree.step[a] = order_key(tree, a, tree.A[0, a, a], tree.step[a])
-    order_steps(tree.step, m, tree.order)
+    order_steps(tree.step, m, tree.order, tree.rank)
     for a in range(m):
         unit = tree.free[0, tree.order[a]]
         if tree.included[unit] == 0:

@@ -139,6 +139,7 @@ class LeapsTree(NamedTuple):
     source: Annotated[Ints, "p"]  # places of a child's free columns in its parent's arrays
     path: Annotated[Ints, "m"]  # places of one column at the levels, as a row of A is computed
     order: Annotated[Ints, "m"]  # order of a child's free members, those that add most first
+    rank: Annotated[Ints, "m"]  # work space of the order
     child_added_loss: Annotated[Array, "p"]  # ``added_loss`` of a child before it is put in order
     child_key: Annotated[Array, "p"]  # what decides the order where it is not ``child_added_loss``
     child_beta: Annotated[Array, "p"]  # ``beta`` of a child before it is put in order
@@ -394,7 +395,7 @@ def put_in_order(tree, level, j):
                 tree, tree.free[level, source[a]], tree.child_diagonal[a], tree.child_added_loss[a]
             )
         key = tree.child_key
-    order_steps(key, v, order)
+    order_steps(key, v, order, tree.rank)
     members, places = source, order
     if tree.wide > 0:
         members, places = tree.chain.source, tree.chain.places
@@ -442,7 +443,7 @@ def open_sizes(tree, level, loss, share):
         step[a] = share * child_beta[a] * child_beta[a]
     if tree.wide > 0:
         sum_steps(tree, level, m - k)
-    order_steps(step, m - k, order)
+    order_steps(step, m - k, order, tree.rank)
     least, every = tree.mask.shape[0] + 1, m > tree.pruned_up_to
     for d in range(1, m - k + 1):
         s = m - d

@@ -87,7 +87,7 @@ def _held_out_errors(data: FoldData, j: int, path: SupportPath) -> Array:
     """The squared errors of a path of problem j on its held-out rows; 0 for all rows."""
     if j == data.folds.k:
         return np.zeros(path.objective.shape)
-    return path.squared_errors(*data.held_out(j))
+    return path.squared_errors(*data.held_out(j, path.used), path.used)
 
 
 def _block(

@@ -38,7 +38,8 @@ MAX_BYTES_OF_HELD_OUT_ROWS = 8_000_000
 # The held-out rows of a fold stay as they are where those of all folds together take at most this
 # many bytes, or where a fold is not long (``rows.is_long``). Else they are reduced to a triangular
 # factor, from which the errors of many models take less time. The factor of a shorter table costs
-# more than it saves. The value is a choice.
+# more than it saves. Where the rows of one fold take more than this and are not long, only columns
+# that models have are made, which then may be long. The value is a choice.
 MAX_BYTES_OF_UNREDUCED_ROWS = 1_000_000
 # Attributes of RowFolds that other processes and fitted estimators do without, because they are
 # computed where they are asked for.
@@ -164,10 +165,13 @@ class FoldData(ABC):
         return self.full() if j == self.folds.k else self.training(j)
 
     @abstractmethod
-    def held_out(self, j: int) -> tuple[Array, Array]:
+    def held_out(self, j: int, columns: Index | None = None) -> tuple[Array, Array]:
         """Rows H, shape (m, p), and targets t, shape (m,): fold j's squared error is ‖t − Hβ‖².
 
         The number m of rows may differ from the number of rows that the fold holds out.
+
+        columns, shape (c,): The columns of H that are made, where β is 0 at all others; by default
+            all p. H has the shape (m, c) then.
         """
 
     @abstractmethod
@@ -421,21 +425,29 @@ class RowFolds(FoldData):
         """The held-out rows and targets that are kept, by the number of the fold."""
         return {}
 
-    def held_out(self, j: int) -> tuple[Array, Array]:
+    def held_out(self, j: int, columns: Index | None = None) -> tuple[Array, Array]:
         """Held-out rows and targets, about the training means where the intercept is refitted.
 
         A row of weight 0 is a row of zeros. Many rows are reduced to the triangle of their QR
         factors, which gives the same squared error for every β. Short arrays are kept for the next
-        call: nobody may change them.
+        call: nobody may change them. Of a fold of large rows the columns that are asked for are
+        made alone, and not kept: which rows are made so follows from their number alone.
         """
-        if j in self.held_out_rows:
-            return self.held_out_rows[j]
         _, test = self.folds.split(j)
-        rows = self.rows.weighted(self.rows.moved(test, self._origin(j)), test)
-        if is_long(*rows.shape) and rows.nbytes * self.folds.k > MAX_BYTES_OF_UNREDUCED_ROWS:
+        if columns is not None:
+            size = 8 * test.size * (self.p + 1)
+            if is_long(test.size, self.p + 1) or size <= MAX_BYTES_OF_UNREDUCED_ROWS:
+                rows, targets = self.held_out(j)
+                return rows[:, columns], targets
+            columns = np.append(columns, self.p)
+        elif j in self.held_out_rows:
+            return self.held_out_rows[j]
+        rows = self.rows.weighted(self.rows.moved(test, self._origin(j), columns), test)
+        large = columns is not None or rows.nbytes * self.folds.k > MAX_BYTES_OF_UNREDUCED_ROWS
+        if is_long(*rows.shape) and large:
             rows = triangle_of(rows)
         found = split_rows(rows)
-        if rows.nbytes * self.folds.k <= MAX_BYTES_OF_HELD_OUT_ROWS:
+        if columns is None and rows.nbytes * self.folds.k <= MAX_BYTES_OF_HELD_OUT_ROWS:
             self.held_out_rows[j] = found
         return found
 

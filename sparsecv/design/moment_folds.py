@@ -81,10 +81,11 @@ class MomentFolds(FoldData):
             return moments.about(training.mean, training.tail)
         return moments.about(self._design.shift)
 
-    def held_out(self, j: int) -> tuple[Array, Array]:
+    def held_out(self, j: int, columns: Index | None = None) -> tuple[Array, Array]:
         """At most p + 1 rows and targets that give fold j's squared error for every β."""
         held = self._about(self._moments.folds[j], self._moments.without(j))
-        return split_rows(held.data(self._design.scale).rows)
+        rows, targets = split_rows(held.data(self._design.scale).rows)
+        return (rows if columns is None else rows[:, columns]), targets
 
     def _content(self) -> Iterable[Array]:
         yield self._design.scale

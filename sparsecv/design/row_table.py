@@ -43,6 +43,12 @@ class Origin(NamedTuple):
     fill: Array | None = None
     means: tuple[Array, ...] = ()
 
+    def of_columns(self, columns: Index) -> Origin:
+        """What takes these columns of rows of [X y] to solved rows."""
+        fill_with = None if self.fill is None else self.fill[columns]
+        means = tuple(mean[columns] for mean in self.means)
+        return Origin(self.scale[columns], fill_with, means)
+
     def move(self, rows: Array) -> None:
         """Fill, centre and scale rows of [X y], in place."""
         if self.fill is not None:
@@ -205,9 +211,15 @@ class RowTable:
         rows /= origin.scale
         return rows, origin
 
-    def moved(self, numbers: Index, origin: Origin) -> Array:
-        """A copy of the rows of these numbers in the solved units of an origin."""
-        rows: Array = self.given[numbers]
+    def moved(self, numbers: Index, origin: Origin, columns: Index | None = None) -> Array:
+        """A copy of the rows of these numbers in the solved units of an origin.
+
+        columns: The columns of [X y] that are copied; all by default.
+        """
+        if columns is None:
+            rows: Array = self.given[numbers]
+        else:
+            rows, origin = self.given[np.ix_(numbers, columns)], origin.of_columns(columns)
         origin.move(rows)
         return rows
 

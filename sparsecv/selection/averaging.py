@@ -176,7 +176,8 @@ def error_of_averages(data: FoldData, coefs: list[Array]) -> tuple[float, float]
     """
     sums = []
     for j, coef in enumerate(coefs):
-        rows, targets = data.held_out(j)
-        sums.append(float(np.sum((targets - rows @ coef) ** 2)))
+        used = np.flatnonzero(coef)
+        rows, targets = data.held_out(j, used)
+        sums.append(float(np.sum((targets - rows @ coef[used]) ** 2)))
     error, std_error = mean_over_folds(np.array(sums), data.fold_weight)
     return float(error), float(std_error)

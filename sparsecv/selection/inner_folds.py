@@ -456,10 +456,13 @@ def _inner_errors(
     path = support_path(first.training(0), gammas, taus, solver=solver, limits=limits)
     # The other sets are predicted by the same model, for which only their rows have to be scaled.
     folds = [first, *(data.one_fold(train, test, first) for test in tests[1:])]
-    problem, held_out = first.training(0), [one.held_out(0) for one in folds]
-    errors, every = [path.squared_errors(*rows) for rows in held_out], data.p <= MAX_SHARED
-    moved = np.inf
-    if every or path.proved.any():
+    problem, every, moved = first.training(0), data.p <= MAX_SHARED, np.inf
+    bounded = every or bool(path.proved.any())
+    # How far rounding moves errors is asked of whole rows.
+    columns = None if bounded else path.used
+    held_out = [one.held_out(0, columns) for one in folds]
+    errors = [path.squared_errors(*rows, columns) for rows in held_out]
+    if bounded:
         moved = path.moved(problem, *map(np.concatenate, zip(*held_out, strict=True)))
     margins = [
         path.error_margins(problem, *rows, of_one, moved, every=every)

@@ -195,8 +195,11 @@ def project_fold(
     if solver == "exact":
         limits = limits.within(nodes=shared.nodes)
     path = support_path(target, gammas, sizes, solver=solver, limits=limits)
-    (rows, y), averaged = data.held_out(j), data.held_out(j)[0] @ coef
-    distance, error = path.squared_errors(rows, averaged), path.squared_errors(rows, y)
+    # How far rounding moves errors is asked of whole rows.
+    columns = None if path.proved.any() else np.union1d(path.used, np.flatnonzero(coef))
+    rows, y = data.held_out(j, columns)
+    averaged = rows @ (coef if columns is None else coef[columns])
+    distance, error = (path.squared_errors(rows, one, columns) for one in (averaged, y))
     moved = path.moved(target, rows, np.abs(averaged) + np.abs(y)) if path.proved.any() else np.inf
     near = EXACT_SHARE * max_distance_shares(sizes, data.weight) * error
     return FoldProjection(

@@ -36,8 +36,11 @@ class AverageSettings(NamedTuple):
     # is a choice.
     max_blocks: int = 5
     # Where sizes grow, the last sizes, this share of those tried, say whether larger ones are worth
-    # trying. The share is a choice.
-    last_share: float = 0.25
+    # trying. The share is measured: with a quarter, two splits of each of the eight data sets of
+    # experiments/selection/default_fits.py chose as many columns, but for one split of Ames whose
+    # test error was .108 in place of .104, and 5,000 x 500 with 20 true columns took 1.7 times as
+    # long.
+    last_share: float = 0.125
     # The first round of sizes goes at least up to this one. The number is a choice.
     first_end: int = 32
     # A round of sizes ends at most at this share of the largest size; where the next round would
@@ -110,8 +113,8 @@ def of_average(known: Known, n: float) -> Needed:
 def worth_more_sizes(errors: Array, gammas: Array, n: float) -> bool:
     """Whether sizes beyond those tried may carry weight in the average.
 
-    They may where one of the last quarter of the sizes (``last_share``; at least two sizes) does,
-    or where the least CV error of a size falls over this quarter. A second minimum beyond sizes at
+    They may where one of the last eighth of the sizes (``last_share``; at least two sizes) does,
+    or where the least CV error of a size falls over this eighth. A second minimum beyond sizes at
     which errors rise is not looked for.
 
     errors, shape (γ, τ): CV errors of the sizes tried, in increasing order of the sizes.

@@ -101,16 +101,29 @@ class SupportPath:
         answers = self.unfinished.get(g, ())
         return next((one.leaves for one in answers if one.leaves is not None), None)
 
-    def predict(self, rows: Array) -> Array:
-        """Predictions, shape (γ, τ, r), at rows of shape (r, p)."""
-        used, places = placed_columns(self.supports, rows.shape[1])
+    @property
+    def used(self) -> NDArray[np.intp]:
+        """The columns that some support has, increasing."""
+        return np.unique(self.supports[self.supports >= 0]).astype(np.intp)
+
+    def predict(self, rows: Array, columns: NDArray[np.intp] | None = None) -> Array:
+        """Predictions, shape (γ, τ, r), at rows of shape (r, p).
+
+        columns, shape (c,): The columns that the rows have where these are fewer, shape (r, c):
+            increasing, with those of :attr:`used` among them.
+        """
+        p = rows.shape[1] if columns is None else int(columns.max(initial=-1)) + 1
+        used, places = placed_columns(self.supports, p)
         coef = np.zeros((*self.objective.shape, used.size + 1))  # the place −1 is the last one
         np.put_along_axis(coef, places, self.coef, 2)
-        return np.asarray(coef[:, :, :-1] @ rows[:, used].T)
+        at = used if columns is None else np.searchsorted(columns, used)
+        return np.asarray(coef[:, :, :-1] @ rows[:, at].T)
 
-    def squared_errors(self, rows: Array, targets: Array) -> Array:
+    def squared_errors(
+        self, rows: Array, targets: Array, columns: NDArray[np.intp] | None = None
+    ) -> Array:
         """Σ (target − prediction)², shape (γ, τ), over rows as those of :meth:`predict`."""
-        residual = self.predict(rows)
+        residual = self.predict(rows, columns)
         residual -= targets
         return np.asarray(np.einsum("gtr,gtr->gt", residual, residual))
 

@@ -33,6 +33,7 @@ from support.inside import (
     inner_weights,
     make_design,
     make_folds,
+    model_weights,
     project_fold,
 )
 from support.studies import Array, first_of, made, study_of
@@ -41,6 +42,7 @@ from sparsecv import SparseRidgeCV
 from sparsecv.errors import InputError
 from sparsecv.selection.averaging import averages_in_folds, error_of_averages
 from sparsecv.selection.rules import check_rule
+from sparsecv.selection.weights import worth_more_sizes
 from sparsecv.solvers import SparseRidgeProblem
 
 
@@ -230,6 +232,24 @@ def test_rows_of_weight_0_have_no_part_in_the_weights_of_an_average(partition: b
     weighted.fit(X, y, sample_weight=np.repeat([1.0, 0.0], [n, more - n]))
     np.testing.assert_allclose(weighted.coef_, model.coef_, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(weighted.cv_error_, model.cv_error_, rtol=1e-9)
+
+
+@pytest.mark.parametrize(("last", "more"), [(20, False), (27, False), (29, True), (32, True)])
+def test_sizes_grow_where_one_of_the_last_carries_weight(last: int, more: bool) -> None:
+    """Errors of 32 sizes fall up to size 20, and rise so that ``last`` is the last that counts."""
+    sizes, n, gamma = np.arange(1, 33), 5000, np.array([1.0])
+    # Up to e^−9 of the largest weight count, and the size after ``last`` has e^−10.
+    errors = np.where(sizes <= 20, 2.0 - sizes / 20.0, np.exp(10.0 / n * 8.0))
+    errors[sizes > last] = np.exp(10.0 / n * 10.0)
+    weighted = np.flatnonzero(model_weights(errors[None], gamma, n)[0] > 0.0)
+    assert sizes[weighted[-1]] == last
+    assert worth_more_sizes(errors[None], gamma, n) == more
+
+
+def test_sizes_grow_where_errors_fall_at_the_end() -> None:
+    """Sizes at a second slope count even where none of them carries weight yet."""
+    errors = np.concatenate([np.linspace(3.0, 1.0, 10), np.linspace(2.9, 2.5, 22)])
+    assert worth_more_sizes(errors[None], np.array([1.0]), 5000)
 
 
 @pytest.mark.parametrize("dependent", [False, True])

@@ -141,6 +141,7 @@ def test_predictions_of_a_long_table_are_off_by_what_their_terms_are() -> None:
     data = SparseRidgeProblem(np.column_stack([x, x]), rng.normal(size=3000), gamma=1.0, tau=1).data
     assert data.lost > 0.0
     assert data.predicting(np.zeros(2)).lost == data.lost
+    assert data.predicting(np.ones(2)).n == data.n  # The table has as many rows as before.
     assert np.isfinite(data.predicting(np.array([1.0, -1.0])).lost)  # The prediction is rounding.
     assert data.predicting(np.array([1.0, 0.0])).lost == pytest.approx(data.lost)
     assert data.predicting(np.array([1.0, -0.9])).lost == pytest.approx(19.0 * data.lost)

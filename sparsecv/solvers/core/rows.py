@@ -144,7 +144,7 @@ class Rows:
         self.zero_share = ZERO_SHARE
 
     def predicting(self, coef: Array) -> Rows:
-        """The columns of ``rows`` with y = Xβ, which count as a table of as many rows as they have.
+        """The columns of ``rows`` with y = Xβ, as the table of as many rows has them.
 
         The terms x_jβ_j of y have the errors of their columns. Where the terms are longer than y,
         that is a larger share of y: ``lost`` is raised by the ratio of the lengths.
@@ -152,6 +152,7 @@ class Rows:
         coef, shape (p,): β.
         """
         made = Rows(np.column_stack([self.X, self.X @ coef]))
+        made.n = self.n
         terms = float(np.abs(coef) @ np.sqrt(self.squares))
         length = math.sqrt(made.yy) or terms or 1.0
         made.lost = max(made.lost, self.lost * max(1.0, terms / length))

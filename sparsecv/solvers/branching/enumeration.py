@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem, checked_sizes
 from ..core.result import Answer, Status, Work, nothing_left
-from ..core.rows import DEPENDENT_SHARE
+from ..core.rows import DEPENDENT_SHARE, LOST_SHARE
 from ..core.ties import ranking
 from ..kernels.enumeration import every_support, visit
 from ..kernels.linalg import EPS
@@ -112,7 +112,8 @@ class _Enumerator:
 
     def _begin(self, k: int, starts: list[NDArray[np.intp]]) -> Any:
         """The search of all supports of k columns, which knows the best of some of them."""
-        work = every_support(self.columns, self.y, k, self.off, DEPENDENT_SHARE)
+        share = DEPENDENT_SHARE if self.problem.given_gamma == 0.0 else LOST_SHARE
+        work = every_support(self.columns, self.y, k, self.off, share)
         fits = [self.problem.fit(start) for start in starts]
         if fits:
             best = fits[ranking(fits, starts)[0]]

@@ -21,7 +21,7 @@ from ..kernels.by_reference import by_reference
 from ..kernels.compiled import kernel
 from ..kernels.fits import ridge_triangle
 from ..kernels.linalg import EPS, Ints, add, allocated, dot, most_worth
-from .rows import DEPENDENT_SHARE
+from .rows import LOST_SHARE
 
 Array = NDArray[np.float64]
 # Share of the curvature of the objective that makes up for slopes that a fit has left, which are of
@@ -52,9 +52,7 @@ class BoundedFit(NamedTuple):
     left: Annotated[Array, "p+1"]  # what the free columns leave of another column
 
 
-def new_bounded_fit(
-    R: Array, lower: Array, upper: Array, share: float = DEPENDENT_SHARE
-) -> BoundedFit:
+def new_bounded_fit(R: Array, lower: Array, upper: Array, share: float = LOST_SHARE) -> BoundedFit:
     """Allocate the arrays for the columns of a factor R (p + 1, p + 1), all of them at hand.
 
     What the columns leave of y, the last entry of R, is taken for 0. A column of which others leave

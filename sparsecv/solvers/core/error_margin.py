@@ -25,7 +25,6 @@ import scipy.linalg as sla
 from numpy.typing import NDArray
 
 from .problem import SparseRidgeProblem
-from .rows import DEPENDENT_SHARE
 from .subset_fit import Rank, independent_columns, inflation_factors
 
 Array = NDArray[np.float64]
@@ -203,7 +202,7 @@ def support_margin(
     lengths = np.linalg.norm(T, axis=0)
     reach = math.sqrt(problem.yy) + float(lengths @ np.abs(fit.coef))
     residual = math.sqrt(max(fit.objective, 0.0))
-    share = problem.data.dependent_share if gamma == 0.0 else DEPENDENT_SHARE
+    share = problem.data.share_of_fits(gamma / 2.0)
     if support.size == 0:
         moved = np.zeros(len(rows))
     elif not independent_columns(inflation_factors(T), support.size * share):

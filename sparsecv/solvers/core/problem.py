@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from ...errors import InputError
 from .column_rules import Constraints
 from .constraints import UnitConstraints
-from .rows import DEPENDENT_SHARE, Rows, gram_root
+from .rows import Rows, gram_root
 from .subset_fit import SubsetFit, augmented_triangle, ridge_fit
 
 Array = NDArray[np.float64]
@@ -469,8 +469,7 @@ class SparseRidgeProblem:
         off = moved * reach
         if off == 0.0:
             return 1.01 * added
-        # Fits of columns take a γ up to this limit for 0 (``subset_fit``).
-        if self.given_gamma > 2.0 * DEPENDENT_SHARE**2 * shortest:
+        if self.given_gamma > 0.0:
             moved *= self.data.longest
             added += upper * moved * moved / (self.given_gamma / 2.0)
         return 1.01 * (added + 2.0 * off * np.sqrt(upper) + off * off)

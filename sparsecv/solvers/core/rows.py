@@ -34,13 +34,16 @@ ZERO_SHARE = 1e-12
 LEAST_PRODUCT = 1e-140
 # Squares of products up to this number are finite.
 MOST_PRODUCT = 1e150
-# A column that, with the other columns of a support projected out, keeps at most this share of its
-# length counts as dependent on the other columns: 64-bit numbers keep a column's digits to 1e-16 of
-# its length, and factorisations lose two or three digits more. Fits of least norm drop singular
-# values below this share of the largest, which decides the rank of every support that is fitted.
-# Enumeration of every support (``branching.enumeration``) and fits within bounds use the share too.
-# The value is a choice.
-DEPENDENT_SHARE = 1e-13
+# At γ = 0 a column that, with the other columns of a support projected out, keeps at most this
+# share of its length counts as dependent on the other columns: 64-bit numbers keep a column's
+# digits to 1e-16 of its length, centring a column far from 0 loses two digits, and factorisations
+# lose one or two more. Fits of least norm drop singular values below this share of the largest,
+# which decides the rank of every support that is fitted. The value is a choice.
+DEPENDENT_SHARE = 1e-12
+# With γ > 0 no column depends on others. A fit whose columns at length 1 have a singular value
+# below this share of the largest has lost its digits, and counts as one of dependent columns.
+# Columns of a group that are left out when the group is turned, and slopes, are 0 up to this share.
+LOST_SHARE = 1e-13
 # Where dependences connect many columns, sets of them are looked at whose matrices have together
 # at most this many entries: some 0.1 s. The value is a choice.
 MAX_ENTRIES_OF_SETS = 2_000_000
@@ -274,6 +277,13 @@ class Rows:
         most γ/(2σ²) = 2η/σ of yᵀy to an objective.
         """
         return math.sqrt(2.0 * self.off * math.sqrt(self.X.shape[1]))
+
+    def share_of_fits(self, ridge: float) -> float:
+        """The share of the largest singular value up to which a fit at γ/2 = ``ridge`` takes 0.
+
+        With a ridge no column depends on others, whatever the data are off by.
+        """
+        return self.dependent_share if ridge == 0.0 else LOST_SHARE
 
     def scaled(self, lengths: Array, atoms: Index) -> Rows:
         """The rows with the columns of X divided by ``lengths``, for searches at a tiny γ.

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..kernels.linalg import EPS
 from .bounded_fit import fits_inside, new_bounded_fit
-from .rows import DEPENDENT_SHARE, Array, Index, Rows, triangle_of
+from .rows import LOST_SHARE, Array, Index, Rows, triangle_of
 
 # The reach of a fit is Σ ℓ_j|β_j|, with ℓ_j the lengths of the columns. Up to this many times the
 # length of y, the objective is read from a triangular factor, and rounding moves it by some 1e-12
@@ -59,9 +59,7 @@ def ridge_fit(
     bounds: The least and the greatest coefficient of every column, shape (s,) each.
     Returns: The fit, with s coefficients in the order of ``columns``.
     """
-    # With a ridge no column depends on others, whatever the data are off by: a singular value
-    # counts as 0 only where the fit itself loses its digits.
-    s, share = columns.size, data.dependent_share if ridge == 0.0 else DEPENDENT_SHARE
+    s, share = columns.size, data.share_of_fits(ridge)
     R = augmented_triangle(data, columns, ridge)
     # The largest singular value is at most √s, so that s·share is at least the share of it.
     dependent = not independent_columns(inflation_factors(R[:s, :s]), s * share)
@@ -218,7 +216,7 @@ def fit_within(
     ridge: float,
     fit: SubsetFit,
     bounds: tuple[Array, Array],
-    share: float = DEPENDENT_SHARE,
+    share: float = LOST_SHARE,
 ) -> SubsetFit:
     """The best fit within bounds on the coefficients, but for what its field ``lacking`` says.
 
@@ -301,7 +299,7 @@ def shortest_within(coef: Array, rank: Rank, low: Array, high: Array) -> Array:
     """
     s, fixed = coef.size, (coef <= low) | (coef >= high)
     # Coefficients so far beyond a bound, and slopes so small beside their terms, are rounding.
-    slack = DEPENDENT_SHARE * float(np.abs(coef) @ rank.lengths) / rank.lengths
+    slack = LOST_SHARE * float(np.abs(coef) @ rank.lengths) / rank.lengths
     for _ in range(20 * s + 20):
         moves, at = rank.moves(fixed)
         held = int(fixed[at].sum())
@@ -320,7 +318,7 @@ def shortest_within(coef: Array, rank: Rank, low: Array, high: Array) -> Array:
         slopes, terms = moves[:, :held].T @ coef, np.abs(moves[:, :held]).T @ np.abs(coef)
         places = at[:held]
         shorter = np.where(slopes > 0.0, low[places] < coef[places], coef[places] < high[places])
-        leaves = places[shorter & (np.abs(slopes) > DEPENDENT_SHARE * terms)]
+        leaves = places[shorter & (np.abs(slopes) > LOST_SHARE * terms)]
         if not leaves.size:
             break
         fixed[leaves.min()] = False

@@ -14,7 +14,7 @@ from ..core.plan import holds_tree
 from ..core.problem import SparseRidgeProblem, checked_sizes, checked_support
 from ..core.quick_fits import fit_supports
 from ..core.result import Answer, Status, Work, nothing_left
-from ..core.rows import DEPENDENT_SHARE
+from ..core.rows import DEPENDENT_SHARE, LOST_SHARE
 from ..core.subset_fit import inflation_factors
 from ..core.threads import on_one_thread
 from ..core.ties import ranking
@@ -401,7 +401,8 @@ def support_bound(
     gamma = problem.given_gamma if given_gamma else problem.gamma
     fit, reach = problem.fit(support), _reach_of(problem, support, gamma)
     spread = coefficient_spread(problem, gamma) if gamma > 0.0 else math.inf
-    if gamma < problem.gamma and reach > 3.0 * support.size / DEPENDENT_SHARE:
+    share = DEPENDENT_SHARE if problem.given_gamma == 0.0 else LOST_SHARE
+    if gamma < problem.gamma and reach > 3.0 * support.size / share:
         # Columns count as dependent: their fit is that of some that are not.
         length = math.sqrt(problem.yy) or 1.0
         reach = 1.0 + math.sqrt(support.size) * problem._reach() / length

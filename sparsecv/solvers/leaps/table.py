@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.problem import SparseRidgeProblem
-from ..core.rows import DEPENDENT_SHARE, Rows
+from ..core.rows import LOST_SHARE, Rows
 from ..core.subset_fit import augmented_triangle
 from ..core.threads import cached
 from ..kernels.linalg import Array, placed
@@ -78,7 +78,7 @@ class TreeTable:
                 continue
             _, values, V = np.linalg.svd(table[:, a:b], full_matrices=False)
             self._turns.append((a, V.T))
-            count = int((values > DEPENDENT_SHARE * values[0]).sum())
+            count = int((values > LOST_SHARE * values[0]).sum())
             kept[a + count : b] = False
             # What rounding of the columns may hide of a component that is left out.
             hidden = values[count:] + self.data.off * float(np.linalg.norm(values))

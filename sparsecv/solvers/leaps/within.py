@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..core.bounded_fit import LACKING_SHARE, fit_inside
-from ..core.rows import DEPENDENT_SHARE
+from ..core.rows import LOST_SHARE
 from ..kernels.compiled import kernel
 from ..kernels.fits import ridge_triangle
 from ..kernels.linalg import dot, has_bit
@@ -88,7 +88,7 @@ def begin_within(tree):
             fit.columns_of[c, a] = tree.columns_of[c, a]
     for c in range(p):
         fit.lengths[c] = np.sqrt(dot(fit.columns_of[c], fit.columns_of[c], p))
-        fit.nothing[c] = DEPENDENT_SHARE * fit.lengths[c]
+        fit.nothing[c] = LOST_SHARE * fit.lengths[c]
         within.inside[0, c] = 0.0
     within.least_bound[:] = np.inf
     fit_members(tree, 0)

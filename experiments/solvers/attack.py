@@ -52,6 +52,7 @@ PROBLEMS = {
     "units left out": 1000,
     "fold schemes": 500,
     "leave-one-out": 30,
+    "dependent tables": 5000,
     "dependent rows": 5000,
     "dependent cells": 5000,
     "perfect fits": 5000,

@@ -208,7 +208,8 @@ class SparseRidge(ModelViews, ModelFiles):
             too_large = found.status is Status.UNPROVED
             ended = "the table is too large for a proof" if too_large else f"{found.status} reached"
             text = f"{ended}, and the relative gap is {self.gap_:.2g}"
-            warn_caller(f"{text}: the support may not be the best one", UnprovedWarning)
+            text += ": the support may not be the best one. For a proof "
+            warn_caller(text + found.status.remedy, UnprovedWarning)
         return self
 
 

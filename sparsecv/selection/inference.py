@@ -41,10 +41,7 @@ LEAST_DEGREES = 30
 # A column of which other columns leave no more than this share of its length has no coefficient of
 # its own. The value is a choice: rounding a table moves angles by some 1e-16.
 LEAST_LEFT = 1e-10
-NOT_THE_BEST = (
-    "inference needs columns that are proved to be the best: raise time_limit, or take fewer "
-    "columns"
-)
+NOT_THE_BEST = "inference needs columns that are proved to be the best: {}"
 
 
 class Spread(NamedTuple):
@@ -215,7 +212,9 @@ def inferred(tests: Tests, limits: Limits | None = None) -> Inference:
     laws, status, work = tests.laws(tests.own, np.zeros(tests.own.size), limits)
     for law in laws:
         if not ((law.outer[:, 0] <= law.x) & (law.x <= law.outer[:, 1])).any():
-            raise InputError(NOT_THE_BEST)
+            # A tree that has ended lacks digits alone.
+            ended = Status.PRECISION if status is Status.OPTIMAL else status
+            raise InputError(NOT_THE_BEST.format(ended.remedy))
     return Inference(tests, laws, status, work)
 
 
@@ -224,7 +223,7 @@ def tests_of(result: Result, sigma: float | None) -> Tests:
     design, model = result.design, result.model
     spread = covered_spread(result.table, result.problem, sigma)
     if not model.proved:
-        raise InputError(NOT_THE_BEST)
+        raise InputError(NOT_THE_BEST.format(result.status.remedy))
     problem, comparison = compared(result, "inference")
     by = result.criterion
     event = f"best of size {model.tau}" if by is None else f"least {by.upper()}"

@@ -12,6 +12,7 @@ from support.fresh import draws
 from support.no_ridge_attacks import dependent_tables
 
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV
+from sparsecv.errors import InputError, UnprovedWarning
 from sparsecv.solvers import SparseRidgeProblem
 from sparsecv.solvers.core.constraints import UnitConstraints
 from sparsecv.solvers.core.rows import independence
@@ -119,3 +120,18 @@ def test_coefficients_at_a_working_gamma_are_no_longer_than_is_said() -> None:
         for size in range(1, 7):
             for support in combinations(range(6), size):
                 assert np.linalg.norm(at.fit(support).coef) <= most < 1e4, (note, support)
+
+
+def test_no_time_limit_is_advised_where_digits_are_lacking() -> None:
+    """Columns 1e-9 of their length apart, which are neither dependent nor clearly independent."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30, 6))
+    X[:, :3] = X[:, 3:] + 1e-9 * rng.standard_normal((30, 3))
+    y = X[:, 3] + rng.standard_normal(30)
+    with pytest.warns(UnprovedWarning, match="give a gamma > 0") as caught:
+        model = SparseRidge(tau=4, gamma=0.0).fit(X, y)
+    assert model.status_ == "precision limit"
+    assert not any("time_limit" in str(one.message) for one in caught)
+    with pytest.raises(InputError, match="give a gamma > 0") as refused:
+        model.inference(sigma=1.0)
+    assert "time_limit" not in str(refused.value)

@@ -42,6 +42,15 @@ class Status(StrEnum):
     def __str__(self) -> str:
         return self.value
 
+    @property
+    def remedy(self) -> str:
+        """What a user can do for a proof after a search that has ended so."""
+        if self is Status.PRECISION:  # More time proves nothing here.
+            return "give a gamma > 0, or leave out columns that others nearly determine"
+        if self is Status.UNPROVED:
+            return "take fewer columns"
+        return "raise time_limit, or take fewer columns"
+
 
 class Work(NamedTuple):
     """What a solve has cost, and how its gap shrank.

@@ -352,14 +352,20 @@ def dependent(rng: np.random.Generator) -> Case:
 
 
 def twins_within_bounds(rng: np.random.Generator) -> Case:
-    """Columns 1e-16 to 1e-11 apart, coefficients of .1 to 1e14, at γ = 0."""
+    """Columns 1e-16 to 1e-13 or 1e-11 to 1e-8 apart, coefficients of .1 to 1e14, at γ = 0.
+
+    What is said of columns at most 1e-12 apart is said of columns that are equal.
+    """
     while True:
         n, p = int(rng.integers(4, 12)), int(rng.integers(2, 5))
-        X, apart = rng.normal(size=(n, p)), 10.0 ** rng.uniform(-16.5, -11)
+        X, equal = rng.normal(size=(n, p)), bool(rng.random() < 0.5)
+        apart = 10.0 ** (rng.uniform(-16.5, -13) if equal else rng.uniform(-10.5, -8))
+        meant = X.copy()
         for j in range(1, p):
             if rng.random() < 0.7:
-                X[:, j] = rng.choice([-1.0, 1.0]) * X[:, rng.integers(j)]
-                X[:, j] += apart * rng.normal(size=n)
+                sign, other = rng.choice([-1.0, 1.0]), rng.integers(j)
+                meant[:, j] = sign * meant[:, other]
+                X[:, j] = sign * X[:, other] + apart * rng.normal(size=n)
         y, wide = rng.normal(size=n), 10.0 ** rng.uniform(-1, 14)
         lower, upper = np.full(p, -np.inf), np.full(p, np.inf)
         lower[0] = -wide
@@ -370,14 +376,20 @@ def twins_within_bounds(rng: np.random.Generator) -> Case:
             if 0.3 < kind < 0.8:
                 upper[j] = wide * rng.uniform()
         rules, joint = Rules.bounds(lower, upper), exact_moments(X, y)
+        rows = [[Fraction(float(v)) for v in row] for row in np.column_stack([meant, y])]
         try:
             exact = {
-                size: {S: exact_bounded(joint, 0.0, rules, S) for S in combinations(range(p), size)}
+                size: {
+                    S: exact_least_norm_within(rows, rules, S)[0]
+                    if equal
+                    else exact_bounded(joint, 0.0, rules, S)
+                    for S in combinations(range(p), size)
+                }
                 for size in range(1, p + 1)
             }
         except ZeroDivisionError:  # Some columns are equal.
             continue
-        lost = 1e-13 * float(y @ y)
+        lost = (1e-11 if equal else 1e-13) * float(y @ y)
         return Case(Data(X, y, 0.0), exact, rules, loses=True, lost=lost)
 
 

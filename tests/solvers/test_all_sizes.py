@@ -22,6 +22,8 @@ from sparsecv.solvers import (
     support_path,
 )
 from sparsecv.solvers.kernels.linalg import order_steps
+from sparsecv.solvers.leaps import tree
+from sparsecv.solvers.leaps.all_sizes import n_best_subsets
 
 
 def test_an_optimal_warm_start_is_kept_at_once() -> None:
@@ -124,6 +126,66 @@ def test_stopping_never_loosens_bounds_nor_incumbents() -> None:
     for before, after in pairwise(stops):
         assert np.all(objectives(after) <= objectives(before) * (1.0 + 1e-12))
         assert np.all(lower_bounds(after) >= lower_bounds(before) * (1.0 - 1e-9))
+
+
+# --- sizes that are closed by a diagonal --------------------------------------------------------
+
+
+@pytest.fixture
+def with_diagonal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Trees have a diagonal of XᵀX from the first node on."""
+    monkeypatch.setattr(tree, "NODES_WITHOUT_DIAGONAL", 0)
+
+
+@pytest.mark.usefixtures("with_diagonal")
+@pytest.mark.parametrize("gamma", [0.0, 1e-8, 1.0, 1e3, 1e8])
+@pytest.mark.parametrize("seed", range(6))
+def test_a_diagonal_closes_no_size_that_holds_a_better_support(gamma: float, seed: int) -> None:
+    data = plain(seed, 30, 8, gamma, noise=3.0)
+    exact = exact_of(data)
+    for found in every_stop(data):
+        for one in found:
+            least = min(exact[one.size].values())
+            assert Fraction(one.lower_bound) <= least
+            if one.proved:
+                assert one.objective <= float(least) * (1.0 + 1e-9)
+
+
+@pytest.mark.usefixtures("with_diagonal")
+@settings(max_examples=examples(150))
+@given(data=ugly(max_columns=6, max_rows=12))
+def test_a_diagonal_of_ugly_columns_closes_no_size_that_holds_a_better_support(data: Data) -> None:
+    exact, yy = exact_of(data), float(data.y @ data.y)
+    for one in best_subsets(problem_of(data)):
+        least = min(exact[one.size].values())
+        assert Fraction(one.lower_bound) <= least
+        if one.proved:
+            assert one.objective <= float(least) * (1.0 + 1e-5) + 1e-13 * yy
+
+
+@pytest.mark.usefixtures("with_diagonal")
+def test_n_best_supports_are_found_with_a_diagonal() -> None:
+    for seed in range(5):
+        data = plain(seed, 30, 8, noise=3.0)
+        exact = exact_of(data)
+        for some in n_best_subsets(problem_of(data), [2, 4, 6], 6):
+            values = sorted(exact[some[0].size].values())[: len(some)]
+            np.testing.assert_allclose(objectives(some), np.array(values, float), rtol=1e-9)
+
+
+@pytest.mark.parametrize(("gamma", "closes"), [(1e-4, 0), (100.0, 1)])
+def test_a_tree_needs_fewer_nodes_once_it_has_a_diagonal(gamma: float, closes: int) -> None:
+    """At the larger γ the ridge alone closes sizes before, and the diagonal closes more."""
+    problem = problem_of(plain(3, 100, 20, gamma, noise=4.0))
+    whole, halfway = (tree.Leaps(problem, np.arange(1, 21)) for _ in range(2))
+    assert whole.run(Limits()) is Status.OPTIMAL
+    assert halfway.run(Limits(node_limit=300)) is Status.NODE_LIMIT
+    assert halfway.now("closes") == closes
+    halfway.extract()
+    assert halfway.run(Limits()) is Status.OPTIMAL
+    assert halfway.n_nodes < 0.9 * whole.n_nodes
+    for mine, same in zip(halfway.candidates(1), whole.candidates(1), strict=True):
+        np.testing.assert_array_equal(mine[0], same[0])
 
 
 def test_tau_gives_the_default_sizes() -> None:

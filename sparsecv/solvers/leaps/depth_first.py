@@ -40,6 +40,10 @@ from .within import begin_within, bound_members, fit_child, key_members
 # measured with 60 to 400 rows and 25 to 40 columns.
 # The two numbers were the best of 30, 100, 500 and 2,000, and of .001, .01 and of none.
 DEPENDENT_INFLATION, DEPENDENT_RIDGE = 30.0, 0.01
+# Sizes are closed below nodes (``open_sizes``) where the bound has at least this share of the
+# losses that members add, in the mean at the root. With .28 and less it closes too few sizes for
+# its time, at 35 to 45 columns (measured).
+LEAST_MEAN_SHARE = 0.3
 
 
 @kernel(inner=True)
@@ -68,10 +72,10 @@ def begin(tree):
         tree.free[0, a] = a
         tree.mask[0, a >> 6] |= np.uint64(1) << np.uint64(a & 63)
     factorise(tree, 0)
-    inflation, now.inflation, now.reach, shrunk, now.dependent = 0.0, 0.0, 1.0, 0.0, 0.0
+    inflation, now.inflation, now.reach, now.dependent, now.closes = 0.0, 0.0, 1.0, 0.0, 0
     ridge = now.least_pivot**2
     for a in range(p):
-        shrunk += ridge * tree.A[0, a, a] / p
+        tree.root_diagonal[a] = tree.A[0, a, a]
         column = tree.columns_of[a]
         square = max(dot(column, column, p), tree.scale[a] ** 2)
         factor = tree.A[0, a, a] * square
@@ -85,12 +89,6 @@ def begin(tree):
         # Within bounds on coefficients a fit explains at most ‖Xβ‖ ≤ 2|y|.
         now.reach += (2.0 if tree.bounded > 0 else 1.0) * np.sqrt(factor)
     now.tie, now.tied_loss = min(1e-11 + 20.0 * EPS * inflation, 1e-5), 2.0 * EPS * now.full
-    # As (γ/2)A_jj ≤ 1, s = (γ/2)Σ β_j² of d members is off by at most 2u√(v·d·s·full), which is at
-    # most u·v·d·s + u·full.
-    now.share = ridge * (1.0 - p * now.tie)
-    # Where the ridge is less, the bound closes too few sizes for its time (30 to 45 columns).
-    if shrunk < 1.0 / 3.0:
-        now.share = 0.0
     tree.loss[0, 0] = 0.0
     if tree.bounded > 0:
         begin_within(tree)
@@ -184,9 +182,8 @@ def make_child(tree, level, j, low, promising, one_path):
     below, one_problem = level + 1, tree.targets.shape[0] == 0
     if one_problem:
         loss = tree.loss[below, 0] = tree.child_loss[0]
-        share = tree.lists.now[0].share
-        closes = share > 0.0 and not one_path
-        if closes and not open_sizes(tree, below, loss, share if updated else 0.0):
+        closes = tree.lists.now[0].closes > 0 and not one_path
+        if closes and not open_sizes(tree, below, loss, updated):
             return False
     if tree.bounded > 0:
         key_members(tree, level, tree.mask.shape[0] - below - tree.fixed[below], updated)
@@ -235,6 +232,29 @@ def enter_path(tree, rank):
 
 
 @kernel(inner=True)
+def close_sizes(tree):
+    """Decide whether sizes are closed from now on; if so, all wanted ones are open on the path.
+
+    A member's worth w_j = γ/2 + D_j is a share w_jA_jj ≤ 1 of the loss that it adds. The mean share
+    at the root decides.
+    """
+    now, p, mean = tree.lists.now[0], tree.scale.shape[0], 0.0
+    ridge = now.least_pivot**2
+    for a in range(p):
+        w = ridge + tree.extracted[a]
+        mean += w * tree.root_diagonal[a] / p
+        # As w_jA_jj ≤ 1, s = Σ w_jβ_j² of d members is off by at most 2u√(v·d·s·full), which is at
+        # most u·v·d·s + u·full.
+        tree.worth[a] = w * (1.0 - p * now.tie)
+    if mean < LEAST_MEAN_SHARE:
+        return
+    now.closes = 1
+    for level in range(now.level + 1):
+        for size in range(tree.mask.shape[0]):
+            tree.open_from[level, size] = tree.lists.next_wanted[size]
+
+
+@kernel(inner=True)
 def advance(tree, max_nodes):
     """Search on for at most ``max_nodes`` nodes, depth first, from where the call before left.
 
@@ -246,10 +266,11 @@ def advance(tree, max_nodes):
     lists, now, m = tree.lists, tree.lists.now[0], tree.mask.shape[0]
     cursor, fixed, least, wanted = tree.cursor, tree.fixed, tree.least_added, lists.next_wanted
     loss, searched, one_problem = tree.loss, lists.max_searched, tree.targets.shape[0] == 0
-    closes = one_problem and now.share > 0.0
     level, done = now.level, 0
-    for size in range(m if now.nodes == 1 else 0):
-        tree.open_from[0, size] = wanted[size]
+    # Which sizes are wanted may change until the first node.
+    if one_problem and (now.closes == 0 or now.nodes == 1):
+        close_sizes(tree)
+    closes = now.closes > 0
     while level >= 0 and (done < max_nodes or cursor[level] < 0):
         size = m - level - 1
         j = cursor[level]

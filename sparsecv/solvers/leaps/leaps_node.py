@@ -110,6 +110,9 @@ class LeapsTree(NamedTuple):
     first: Ints  # (m+1,): columns of unit u are first[u] … first[u+1] − 1
     included: NDArray[np.int8]  # (m,): 1 for units that may not be dropped
     scale: Array  # (p,): lengths that the rounding of columns is relative to, if above their own
+    extracted: Annotated[Array, "p"]  # a diagonal D ≥ 0 with XᵀX − D ⪰ 0; 0 in trees of groups
+    worth: Annotated[Array, "p"]  # γ/2 + D, less what rounding takes of a sum of (γ/2 + D_j)β_j²
+    root_diagonal: Annotated[Array, "p"]  # diagonal of A at the root, by column
     dependent_from: Annotated[Array, "p"]  # others determine a column from this ``diagonal`` on
     wide: int  # 1 where a unit has several columns
     bounded: int  # 1 where coefficients have bounds
@@ -422,25 +425,28 @@ def put_in_order(tree, level, j):
 
 
 @kernel(inline=True)
-def open_sizes(tree, level, loss, share):
+def open_sizes(tree, level, loss, updated):
     """Write the sizes that a search below the child is for to ``open_from``; whether there are any.
 
-    A support T that lacks d free members of the child S has f_T ≥ f_S + (γ/2)·Σ β_j² over their
-    columns: f_T − f_S is at least (b − β)ᵀ(XᵀX + (γ/2)I)(b − β) for the coefficients b of T, which
-    are 0 there. So f_S and γ/2 times the d smallest sums of β_j² over a member's columns bound all
-    objectives of T's size from below. The size is closed if that is more than ``max_searched``
-    allows.
+    A support T that lacks d free members of the child S has f_T ≥ f_S + Σ w_jβ_j² over their
+    columns, with w_j = γ/2 + D_j and XᵀX − D ⪰ 0: f_T − f_S is at least
+    (b − β)ᵀ(XᵀX + (γ/2)I)(b − β) for the coefficients b of T, which are 0 there. So f_S and the d
+    smallest sums of w_jβ_j² over a member's columns bound all objectives of T's size from below.
+    The size is closed if that is more than ``max_searched`` allows.
 
     On entry :func:`drop` has begun the child, and ``open_from`` of its parent is complete.
 
     loss: f_S less the objective of the fit on all columns.
-    share: γ/2 less what rounding takes of the sum, or less.
+    updated: Whether β has its digits; otherwise f_S alone bounds objectives.
     """
     step, searched, k = tree.step, tree.lists.max_searched, tree.fixed[level]
     m, opened, before = tree.mask.shape[0] - level, tree.open_from[level], tree.open_from[level - 1]
     child_beta, order = tree.child_beta, tree.order
+    free, source, worth = tree.free[level - 1], tree.source, tree.worth
     for a in range(tree.n_columns[level]):
-        step[a] = share * child_beta[a] * child_beta[a]
+        # In a tree of groups all columns are worth the same.
+        column = 0 if tree.wide > 0 else free[source[a]]
+        step[a] = worth[column] * child_beta[a] * child_beta[a] if updated else 0.0
     if tree.wide > 0:
         sum_steps(tree, level, m - k)
     order_steps(step, m - k, order, tree.rank)

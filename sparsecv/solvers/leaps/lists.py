@@ -20,8 +20,7 @@ NOW = np.dtype(
         ("tied_loss", np.float64),  # difference of losses that rounding of ``full`` alone makes
         ("reach", np.float64),  # Σ ℓ_j|β_j| + |y| is at most this number times |y| in any fit
         ("least_pivot", np.float64),  # √(γ/2): no pivot is smaller in exact arithmetic
-        ("share", np.float64),  # γ/2, less what rounding takes of a sum of (γ/2)β_j²; 0 where
-        # sizes are not closed
+        ("closes", np.int64),  # 1 where sizes are closed below nodes (``open_sizes``)
         ("inflation", np.float64),  # sum of the variance inflation factors of all columns
         ("full", np.float64),  # objective of the ridge fit on all columns
         ("dependent", np.float64),  # |y|² where columns are determined by others, which leave

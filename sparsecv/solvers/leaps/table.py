@@ -12,6 +12,7 @@ from ..core.rows import LOST_SHARE, Rows
 from ..core.subset_fit import augmented_triangle
 from ..core.threads import cached
 from ..kernels.linalg import Array, placed
+from ..relaxation.gram import GramForm
 from ..supports.coefficients import Coefficients
 
 
@@ -107,6 +108,11 @@ class TreeTable:
     def factor(self, ridge: float) -> Array:
         """The triangular factor of the tree's columns and y, with ``ridge`` = γ/2."""
         return augmented_triangle(self.data, self.columns, ridge)
+
+    def gram(self) -> GramForm:
+        """XᵀX of the tree's columns, where every unit is one column."""
+        whole = self.columns.size == self.problem.p
+        return GramForm.of(self.problem, None if whole else self.columns)
 
     def members(self, support: NDArray[np.intp]) -> NDArray[np.intp]:
         """The units of the tree that columns of the problem belong to, increasing."""

@@ -83,10 +83,11 @@ def alternate(
     """
     if start is not None and not start > 0.0:
         raise InputError(f"gamma must be > 0 where an alternation starts; got {start:g}")
+    steps = _GammaSteps(surface)
     with surface:
-        found = _Alternation(surface).run(start)
+        found = _Alternation(surface, steps).run(start)
         while not surface.proofs_keep_errors(need):
-            found = _Alternation(surface).run(start)
+            found = _Alternation(surface, steps).run(start)
     surface.asked_gammas.sort()
     return replace(surface.result(), **found)
 
@@ -146,20 +147,46 @@ def grown_grid(
     return list(scores), ""
 
 
-class _Alternation:
-    """The search along γ.
+class _GammaSteps:
+    """The γ steps of a surface; an alternation that begins anew after proofs takes most again.
 
-    errors: The CV errors (τ,) at every visited γ, all of which are positive.
-    fixed: Decompositions of the folds' training rows on the supports of past γ steps, by the index
-        of τ and the supports of the folds.
-    low: The γ step looks at no smaller γ, unless a smaller one was visited.
+    fixed: Decompositions of the folds' training rows, by the supports of the folds.
+    taken: The results of past steps, by the supports, the γ before and the ends of the interval.
     """
 
     def __init__(self, surface: Surface) -> None:
         self.surface = surface
+        self.fixed: dict[tuple[bytes, ...], FixedSupports] = {}
+        self.taken: dict[tuple[tuple[bytes, ...], float, float, float], tuple[float, float]] = {}
+
+    def take(self, gamma: float, t: int, low: float, high: float) -> tuple[float, float]:
+        """The best γ between two ends where the supports at γ and the t-th size stay, and h there.
+
+        gamma: A γ that has been visited.
+        """
+        supports, data = self.surface.supports(gamma, t), self.surface.data
+        key = tuple(support.tobytes() for support in supports)
+        step = key, gamma, low, high
+        if step not in self.taken:
+            # Which coefficients are at a bound depends on γ.
+            if key not in self.fixed or data.constraints.bounded:
+                self.fixed[key] = FixedSupports.of(data, supports, gamma)
+            self.taken[step] = gamma_step(self.fixed[key], gamma, low=low, high=high)
+        return self.taken[step]
+
+
+class _Alternation:
+    """The search along γ.
+
+    steps: The γ steps of the surface.
+    errors: The CV errors (τ,) at every visited γ, all of which are positive.
+    low: The γ step looks at no smaller γ, unless a smaller one was visited.
+    """
+
+    def __init__(self, surface: Surface, steps: _GammaSteps) -> None:
+        self.surface, self.steps = surface, steps
         self.errors: dict[float, Array] = {}
         self.trace: list[Step] = []
-        self.fixed: dict[tuple[int, tuple[bytes, ...]], FixedSupports] = {}
         self.low = LEAST_GAMMA
 
     def run(self, start: float | None) -> dict[str, Any]:
@@ -241,12 +268,7 @@ class _Alternation:
         order = np.argsort(self.errors[gamma], kind="stable")
         # In every iteration the γ step is taken at this many τ, at which the CV error is least.
         for t in order[:5].tolist():
-            supports = self.surface.supports(gamma, t)
-            data, bounded = self.surface.data, self.surface.data.constraints.bounded
-            key = t, tuple(support.tobytes() for support in supports)
-            if key not in self.fixed or bounded:  # Which coefficients are at a bound depends on γ.
-                self.fixed[key] = FixedSupports.of(data, supports, gamma)
-            best, error = gamma_step(self.fixed[key], gamma, low=low, high=high)
+            best, error = self.steps.take(gamma, t, low, high)
             found.append((error, best, int(self.surface.taus[t])))
         error, best, tau = min(found)
         return best, tau, error

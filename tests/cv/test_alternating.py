@@ -92,13 +92,32 @@ def test_the_gamma_step_tells_supports_apart_that_are_cut_differently(
     data = folds_of(0, 2)
     surface = Surface(data, [2])
     surface.visit([1.0])
-    search = alternating._Alternation(surface)
+    search = alternating._Alternation(surface, alternating._GammaSteps(surface))
     search.errors = {1.0: surface.cv_error(1.0)}
     for cut in (2, 1):
         supports = np.split(np.arange(3), [cut])
         monkeypatch.setattr(surface, "supports", lambda *_, found=supports: found)
         gamma, _, error = search.propose(1.0)
         assert (gamma, error) == gamma_step(FixedSupports.of(data, supports), 1.0)
+
+
+def test_no_gamma_step_is_taken_twice_on_the_same_supports(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An alternation that begins anew after proofs takes over the steps of the one before."""
+    surface, taken = Surface(folds_of(0, 2), [1, 2, 3]), list[tuple[float, float]]()
+
+    def counted(fixed: FixedSupports, gamma: float, **ends: float) -> tuple[float, float]:
+        taken.append((gamma, float(fixed.coef.sum())))
+        return gamma_step(fixed, gamma, **ends)
+
+    monkeypatch.setattr(alternating, "gamma_step", counted)
+    steps = alternating._GammaSteps(surface)
+    first = alternating._Alternation(surface, steps).run(None)
+    before = len(taken)
+    again = alternating._Alternation(surface, steps).run(None)
+    assert before == len(set(taken)) == len(taken) > 0
+    assert first == again
 
 
 def test_an_empty_interval_is_refused() -> None:

@@ -365,6 +365,14 @@ def tests_that_patch(tests: list[Module]) -> Iterator[str]:
                 yield f"{module.name}: {node.name}"
 
 
+def stand_ins(tests: list[Module]) -> Iterator[str]:
+    """Parts of the package that tests replace by the table of ``support/stand_ins.py``."""
+    for module in tests:
+        for node in module.tree.body if module.name == "support/stand_ins.py" else ():
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "TARGETS":
+                yield from ast.literal_eval(node.value).values()
+
+
 def read_modules(root: Path) -> list[Module]:
     """The modules of a folder and of the folders below."""
     found = []
@@ -428,6 +436,7 @@ def main() -> None:
         "module-level numbers": numbers,
         "names that tests import from the inside": inside_names(tests),
         "tests and helpers that patch": tests_that_patch(tests),
+        "parts that stand-ins of tests replace": stand_ins(tests),
     }
     for title, some in counts.items():
         named = list(some)

@@ -39,7 +39,8 @@ from support.constrained import exact_fit
 from sparsecv.solvers import SparseRidgeProblem
 from sparsecv.solvers.core.error_margin import support_margin
 from sparsecv.solvers.core.limits import Limits
-from sparsecv.solvers.leaps.all_sizes import SizesTree, tree_margin
+from sparsecv.solvers.core.rounding import tree_margin
+from sparsecv.solvers.leaps.all_sizes import SizesTree
 
 UNIT = 2.0**-53
 WORST_CONDITION = 1e7

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Answer
+from ..solvers.core.rounding import BOUND_SHARE, WIDENED_SHARE_OF_CENTRE, WIDENED_SHARE_OF_YY
 from ..solvers.relaxation.ellipsoid import Ellipsoid, ShiftedForm, Spectrum, ellipsoid
 from ..solvers.relaxation.gram import GramForm
 from ..solvers.relaxation.perspective import Relaxation
@@ -374,21 +375,20 @@ def open_node_range(
     gamma, leaves = problem.gamma, found.leaves
     assert leaves is not None
     upper, beta, n_nodes = found.objective, leaves.beta, leaves.size
-    # Factors 1 + 1e-9, and the shares 1e-13 of yᵀy and 1e-12 of a prediction, are reserves for the
-    # rounding of the few operations here, some 1e-15 of the same numbers. They are choices.
-    reserve, predicted = 1.0 + 1e-9, beta @ rows.T
+    reserve, predicted = 1.0 + BOUND_SHARE, beta @ rows.T
     # γ/2 ‖β‖² is part of the objective, so that optimal coefficients are at most this far away.
     ball = (np.sqrt(2.0 * max(upper, 0.0) / gamma) + np.linalg.norm(beta, axis=1)) * reserve
     low, high = np.zeros(n_nodes), np.full(n_nodes, np.inf)
     for epsilon in epsilons(gamma, spectrum):
         bound = leaves.bounds(ShiftedForm(gram, gamma, epsilon), problem.tau)
-        gap = np.maximum(upper - bound, 0.0) * reserve + 1e-13 * gram.yy + found.rounding
+        gap = np.maximum(upper - bound, 0.0) * reserve
+        gap = gap + WIDENED_SHARE_OF_YY * gram.yy + found.rounding
         radius = np.sqrt(gap + spectrum.unseen(epsilon / 2.0, ball))
         # Theorem 2: the ellipsoid moves predictions by its radius times the length of the row's
         # image. Where XᵀX + ε/2 is singular the rest of the row sees the ball alone.
         image, unseen_length = spectrum.image(rows, epsilon / 2.0)
         width = radius[:, None] * np.linalg.norm(image, axis=1) + ball[:, None] * unseen_length
-        width = width * reserve + 1e-12 * np.abs(predicted)
+        width = width * reserve + WIDENED_SHARE_OF_CENTRE * np.abs(predicted)
         least, most = squared_error_bounds(predicted - width - targets, predicted + width - targets)
         low = np.maximum(low, least.sum(axis=1))
         high = np.minimum(high, most.sum(axis=1))

@@ -161,7 +161,7 @@ def prediction_ranges(
     upper, shape (k, 1) or (k, r): Objectives of these supports, with one column for each prediction
         if every prediction belongs to a problem of its own. Nodes are fitted at a rounded γ and
         from a rounded factor, where an optimum may look worse than it is; ``upper`` includes that
-        (``all_sizes.attained_margin``), so that the inequality above holds for exact optima.
+        (``rounding.attained_margin``), so that the inequality above holds for exact optima.
     as_seen: Turns fits of ``problem`` into fits of the problems that predictions belong to.
     Returns: Low and high ends of the ranges, shape (k, r).
     """

@@ -67,6 +67,15 @@ WINGS = (
     "solvers/certificate/",
     "solvers/core/certificate_file/",
 )
+# Modules that say what rounding may take off a bound or an error. A smaller literal than the number
+# elsewhere in solvers/ and cv/ says the same again.
+ROUNDING = {
+    "solvers/core/rounding.py",
+    "solvers/core/error_margin.py",
+    "solvers/core/rows.py",
+    "solvers/relaxation/dual_bound.py",
+}
+SMALL = 2e-8
 # A module-level number whose name contains one of these words is what a search may take.
 BUDGET = re.compile("SECONDS|NODES|BUDGET|GROWTH|ROUNDS|TURN|PATIENCE|STEPS")
 # Modules that turn sections of a result into text or a page contain one of these words.
@@ -218,6 +227,21 @@ def questions_of_width(modules: list[Module]) -> Iterator[str]:
             for number, line in enumerate(module.source.splitlines(), 1):
                 if re.search(r"\b(TREE_ONLY|one_tree_proves)\b", line):
                     yield f"{module.name}:{number}"
+
+
+def small_literals(modules: list[Module]) -> Iterator[str]:
+    """Numbers in solvers/ and cv/ that are as small as what rounding does, outside of its owners.
+
+    A number that has a name counts once. Numbers up to 1e-100, which keep a division from 0, do not
+    count.
+    """
+    for module in modules:
+        if module.name in ROUNDING or not module.name.startswith(("solvers/", "cv/")):
+            continue
+        for node in ast.walk(module.tree):
+            number = isinstance(node, ast.Constant) and isinstance(node.value, float)
+            if number and 1e-100 < node.value < SMALL:
+                yield f"{module.name}:{node.lineno}: {node.value:g}"
 
 
 def positions(function: ast.FunctionDef, name: str) -> int:
@@ -415,6 +439,7 @@ def main() -> None:
         "questions whether folds have rows or moments": questions_of_folds(modules),
         "questions whether columns are few, outside core/plan.py": questions_of_width(modules),
         "modules unit_* beside plain ones": twins,
+        "small numbers outside the modules that own rounding": small_literals(modules),
         "records that a search returns": records_with(modules, SAYS_HOW_IT_ENDED),
         "formats of nodes and leaves": records_with(modules, SAYS_WHAT_IS_FREE),
         "places that read a clock": clocks(modules),

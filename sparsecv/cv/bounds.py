@@ -21,7 +21,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Answer
-from ..solvers.core.rounding import BOUND_SHARE, WIDENED_SHARE_OF_CENTRE, WIDENED_SHARE_OF_YY
+from ..solvers.core.rounding import (
+    BOUND_SHARE,
+    STEP_SHARE,
+    WIDENED_SHARE_OF_CENTRE,
+    WIDENED_SHARE_OF_YY,
+)
 from ..solvers.relaxation.ellipsoid import Ellipsoid, ShiftedForm, Spectrum, ellipsoid
 from ..solvers.relaxation.gram import GramForm
 from ..solvers.relaxation.perspective import Relaxation
@@ -38,10 +43,6 @@ EIGENVALUE_SHARES = (0.9, 0.6, 0.3)
 # Shares of γ that are kept out of the perspective (ε > 0), where XᵀX is singular. Every share
 # gives an ellipsoid and takes one factorisation. The numbers are choices.
 GAMMA_SHARES = (1e-3, 0.1, 0.5, 0.9)
-# Relative amount by which every bound is widened for rounding. A square or a difference of two
-# numbers takes at most four roundings of relative error 1.1e-16. They add up to less than half of
-# the amount.
-BOUND_ROUNDING = 1e-15
 
 
 def squared_error_bounds(low: Array, high: Array) -> tuple[Array, Array]:
@@ -66,7 +67,7 @@ def squared_error_bounds(low: Array, high: Array) -> tuple[Array, Array]:
     (array([0., 4.]), array([ 9., 16.]))
     """
     least = np.maximum(np.maximum(low, -high), 0.0)
-    return least**2 * (1.0 - BOUND_ROUNDING), np.maximum(low**2, high**2) * (1.0 + BOUND_ROUNDING)
+    return least**2 * (1.0 - STEP_SHARE), np.maximum(low**2, high**2) * (1.0 + STEP_SHARE)
 
 
 def row_bounds(region: Ellipsoid, rows: ArrayLike, targets: ArrayLike) -> Bounds:
@@ -191,7 +192,7 @@ def objective_gap_bound(full_lower: float, fold_upper: float) -> float:
     0.25
     """
     difference = full_lower - fold_upper
-    return max(difference - BOUND_ROUNDING * (abs(full_lower) + abs(fold_upper)), 0.0)
+    return max(difference - STEP_SHARE * (abs(full_lower) + abs(fold_upper)), 0.0)
 
 
 def bounds_along_gamma(gammas: Array, lower: Array) -> Array:
@@ -217,7 +218,7 @@ def bounds_along_gamma(gammas: Array, lower: Array) -> Array:
                 corners.pop()
             corners.append(i)
         increasing[:, t] = np.interp(x, x[corners], np.array(y)[corners])
-    return increasing[place[1:]] * (1.0 - BOUND_ROUNDING)
+    return increasing[place[1:]] * (1.0 - STEP_SHARE)
 
 
 def _is_below(x: Array, y: list[float], left: int, middle: int, right: int) -> bool:
@@ -347,7 +348,7 @@ def epsilons(gamma: float, spectrum: Spectrum) -> list[float]:
 
     spectrum: Eigenvalues of the training rows' XᵀX.
     """
-    least = 2.0 * spectrum.least() * (1.0 - 1e-9)
+    least = 2.0 * spectrum.least() * (1.0 - BOUND_SHARE)
     below = [] if least <= 0.0 else [-share * least for share in EIGENVALUE_SHARES]
     above = [] if spectrum.full_rank else [share * gamma for share in GAMMA_SHARES]
     return [*below, 0.0, *above]

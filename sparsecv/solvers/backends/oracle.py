@@ -267,7 +267,7 @@ def _checked(
     gap = relative_gap(best, lower)
     closed = max(tol, precision)
     ended = status in (Status.OPTIMAL, Status.PRECISION, Status.FAILED)
-    if gap <= (max(tol, min(precision, LARGEST_GAP)) if ended else max(tol, 1e-9)):
+    if gap <= (max(tol, min(precision, LARGEST_GAP)) if ended else max(tol, BOUND_SHARE)):
         status = Status.OPTIMAL  # The gap is closed, whatever made the solver stop.
     elif status is Status.OPTIMAL:  # The claim of optimality is not confirmed.
         lost = 4.0 * (claimed.rounding + rounding) / best

@@ -29,12 +29,21 @@ CERTAIN_SHARE, CERTAIN_SHARE_OF_YY = 1e-5, 1e-20
 # anew where it has lost four digits: some 1e-12 in tests.
 UPDATED_SHARE = 1e-11
 # A bound by branch and bound, or by another solver, gives up this share of itself, and a fit that
-# is the bound besides the second share, of yᵀy. Both are choices, far above rounding.
+# is the bound besides the second share, of yᵀy. A bound of an unfinished tree has to exceed an
+# incumbent by the first share to count as proof. Both are choices, far above rounding.
 BOUND_SHARE, FITTED_SHARE_OF_YY = 1e-9, 1e-12
-# Ranges of predictions and ellipsoids are widened by ``BOUND_SHARE`` of their widths, their squares
-# by the first share, of yᵀy, and predictions by the second share of themselves: reserves for the
-# few operations there, which lose some 1e-15 of the same numbers. They are choices.
+# Ranges of predictions and ellipsoids are widened by ``BOUND_SHARE`` of their widths, those of open
+# nodes also by that of their numbers. Squares are widened by the first share here, of yᵀy, and
+# predictions by the second share of themselves. The formulas lose some 1e-15 to 1e-13 of the same
+# numbers, and the shares are choices.
 WIDENED_SHARE_OF_YY, WIDENED_SHARE_OF_CENTRE = 1e-13, 1e-12
+# A square, or a difference of two numbers, of intervals of errors is widened by this share. It
+# takes at most four roundings of relative error 1.1e-16, less than half of the share together.
+STEP_SHARE = 1e-15
+# Sums of floating-point numbers are taken to be off by at most this share of the sum of their
+# absolute values. A sum of m terms is off by at most m times 1.1e-16, so that this serves sums of
+# up to 9,000 terms. Longer sums take a larger share (``cv.error_bounds.bound_cell``).
+SUM_SHARE = 1e-12
 
 
 class Searched(Protocol):

@@ -13,13 +13,13 @@ from ..core.plan import holds_tree
 from ..core.problem import SparseRidgeProblem, checked_sizes, checked_support
 from ..core.quick_fits import fit_supports
 from ..core.result import Answer, Status, Work
-from ..core.rounding import certain, support_bound, tree_margin
+from ..core.rounding import BOUND_SHARE, certain, support_bound, tree_margin
 from ..core.threads import on_one_thread
 from ..core.ties import ranking
 from ..kernels.linalg import Array
 from ..supports.path import SupportGrower
 from ..supports.rounding import stacked
-from .open_nodes import RELATIVE_ROUNDING, expand
+from .open_nodes import expand
 from .tree import Leaps
 
 
@@ -134,7 +134,7 @@ class SizesTree:
         lost = problem.data_losses(objective, (s.size for s in every), True)
         lower = np.maximum(np.minimum(objective, bound) - margin - lost, 0.0)
         # No support that the tree has not searched is below these objectives.
-        closed = (bound > objective * (1.0 + RELATIVE_ROUNDING)) | (status is Status.OPTIMAL)
+        closed = (bound > objective * (1.0 + BOUND_SHARE)) | (status is Status.OPTIMAL)
         proved = closed & certain(objective, margin + lost, problem.yy, problem.data.off)
         if not problem.constraints.bounded:
             # All columns are one support, so that none is better. What rounding leaves open is how

@@ -6,15 +6,15 @@ A problem is drawn from a family of tables: columns and the ridge rows, at lengt
 condition of at most 1e7, or depend on each other exactly. Rational arithmetic tells what the
 numbers of sparsecv are off by, and each error is divided by the formula that bounds it:
 
-- the objective of a fit: the error of its root over u (|y| + Σ ℓ_j|β_j|), u = 2⁻⁵³. The code takes
-  64, and for a table that is held as a triangle 2h more, h its number of rows;
+- the objective of a fit: the error of its root over off·(|y| + Σ ℓ_j|β_j|), where off is 64u with
+  u = 2⁻⁵³, and (64 + 2h)u for a table of h rows that is held as a triangle. Where coefficients are
+  long, such a table's objective is raised on purpose, by up to a quarter of 4hu·(|y| + Σ ℓ_j|β_j|);
 - the lower bound of a tree of all sizes: how far the bound would lie above the least objective if
   its margin were not taken off, over that margin;
 - a squared error on held-out rows: its error over the margin that decides whether it is exact.
 
 The largest ratios of half of the families are the constants that those families alone would
-suggest; the other families tell whether the constants hold. A ratio above 64 + 2h, or a share above
-1, would be a wrong claim.
+suggest; the other families tell whether the constants hold. A ratio above 1 would be a wrong claim.
 """
 
 from __future__ import annotations
@@ -205,7 +205,8 @@ def used(rng: np.random.Generator, family: Family) -> Used:
             reach = length + float(lengths[columns] @ np.abs([float(beta[j]) for j in support]))
             off = float(Fraction(fit.objective) - value)
             roots = np.sqrt(fit.objective) + np.sqrt(max(float(value), 0.0))
-            objective = max(objective, abs(off) / max(roots, UNIT * reach) / (UNIT * reach))
+            lost = problem.data.off * reach
+            objective = max(objective, abs(off) / max(roots, UNIT * reach) / lost)
             if rng.random() > 0.3:
                 continue
             own = float(np.sum((y[n:] - X[n:, columns] @ fit.coef) ** 2))
@@ -235,7 +236,7 @@ def main() -> int:
     given = parser.parse_args()
     print(f"{machine()}; seed {given.seed}\n")
     print("Largest ratios; in brackets the ratio that 99 of 100 problems stay below.\n")
-    print("| family | problems | objective, in u | bound, share | held-out error, share | CPU s |")
+    print("| family | problems | objective | bound | held-out error | CPU s |")
     print("|---|---:|---:|---:|---:|---:|")
     largest: dict[str, Array] = {}
     for number, (name, family) in enumerate((FITTED | HELD).items()):
@@ -254,7 +255,7 @@ def main() -> int:
     print(f"| largest of the first five families | {' | '.join(f'{v:.2g}' for v in fitted)} |")
     print(f"| largest of the other five | {' | '.join(f'{v:.2g}' for v in held)} |")
     print(f"| the second over the first | {' | '.join(f'{v:.2g}' for v in held / fitted)} |")
-    return 0 if max(fitted[1:].max(), held[1:].max()) <= 1.0 else 1
+    return 0 if max(fitted.max(), held.max()) <= 1.0 else 1
 
 
 if __name__ == "__main__":

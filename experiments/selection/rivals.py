@@ -1,6 +1,6 @@
 """This script compares exact cross-validation with the two rivals that the first paper names.
 
-    python -m experiments.selection.rivals run [--splits 2] [--every 8] CSV
+    python -m experiments.selection.rivals run [--splits 2] [--every 4] CSV
     python -m experiments.selection.rivals report CSV
     python -m experiments.selection.rivals open
 

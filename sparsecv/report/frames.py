@@ -29,6 +29,7 @@ from ..selection.sizes import subsets_by_size
 from ..solvers.core.limits import Limits
 from ..solvers.core.quick_fits import fit_supports
 from ..solvers.core.result import Status, worst
+from ..solvers.core.ties import ties_in_order
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -266,8 +267,15 @@ def importance_of(result: Result, seconds: float | None) -> DataFrame:
         "with_": found.having,
         "proved": [status is Status.OPTIMAL for status in found.status],
     }
-    # Where no fit may lack a feature, its number is NaN, and it stands first.
-    order = np.lexsort((found.having, -np.nan_to_num(found.without, nan=np.inf)))
+    # Where no fit may lack a feature, its number is NaN, and it stands first. Features whose
+    # numbers tie, such as two that the same best fit lacks, are in the order of their columns.
+    large = np.finfo(np.float64).max
+    having, without = (
+        np.nan_to_num(one, nan=large, posinf=large) for one in (found.having, found.without)
+    )
+    rank = np.empty(first.size, dtype=np.intp)
+    rank[ties_in_order(having, first.tolist())] = np.arange(first.size)
+    order = ties_in_order(-without, rank.tolist())
     labels = [result.features.called(first[[u]])[0] for u in range(first.size)]
     made = frame_of(values, labels).rename_axis("column").iloc[order]
     made.attrs.update(_about(result), status=str(worst(found.status)))

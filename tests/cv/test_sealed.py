@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 from support.inside import CheckpointFolder
-from support.stand_ins import StandIn
 
 from sparsecv.errors import CheckpointWarning
 
@@ -63,10 +62,10 @@ def test_nothing_else_is_believed(damage: Any, tmp_path: Path) -> None:
         assert folder.read(path) is None  # The run has been warned.
 
 
-def test_a_name_tells_questions_apart(tmp_path: Path, stand_in: StandIn) -> None:
+def test_a_name_tells_questions_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = CheckpointFolder(tmp_path)
     questions = [("a", 0.1, [1, 2]), ("a", 0.1, [1]), ("a", 0.2, [1, 2]), ("b", 0.1, [1, 2])]
     names = {folder.file(*question) for question in questions}
-    stand_in(version_of_checkpoints="another")
+    monkeypatch.setattr("sparsecv.cv.checkpoint.__version__", "another")
     names |= {folder.file(*question) for question in questions}
     assert len(names) == 8

@@ -234,6 +234,17 @@ def test_a_column_that_others_determine_is_not_tested() -> None:
     assert table["p_low"].isna().tolist() == [True, True, False, True]
 
 
+def test_features_that_the_same_fit_lacks_stand_in_the_order_of_their_columns() -> None:
+    """The best fit is on 1, 4 and 5, and the best without one of them lacks all three."""
+    rng = np.random.default_rng(34)
+    X = rng.standard_normal((15, 8))
+    y = X @ np.ones(8) + 3.0 * rng.standard_normal(15)
+    for unit in 10.0 ** np.arange(-9, 10):
+        worth = SparseRidge(tau=3, gamma=0.0, standardize=False).fit(X, unit * y).importance()
+        assert worth["position"].tolist()[:3] == [1, 4, 5], unit
+        assert np.ptp(worth["without"].to_numpy()[:3]) <= 1e-12
+
+
 def test_near_best_and_importance_are_those_of_enumeration() -> None:
     X, y = drawn(40, 6, 5)
     model = SparseRidge(tau=3, gamma=2.0).fit(pd.DataFrame(X, columns=list("abcdef")), y)

@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 from joblib import Parallel, delayed
 from sklearn.linear_model import Ridge
-from support.stand_ins import StandIn
 
 from sparsecv import SparseRidge, SparseRidgeCV, StabilityCV
 from sparsecv.report import progress
@@ -32,7 +31,7 @@ class Terminal(io.StringIO):
 
 
 @pytest.fixture
-def shown(stand_in: StandIn) -> list[Steps]:
+def shown(monkeypatch: pytest.MonkeyPatch) -> list[Steps]:
     """The steps of every line that a call would show."""
     lines: list[Steps] = []
 
@@ -41,7 +40,7 @@ def shown(stand_in: StandIn) -> list[Steps]:
         lines.append(steps)
         yield
 
-    stand_in(display=display)
+    monkeypatch.setattr(progress, "_display", display)
     return lines
 
 
@@ -110,13 +109,11 @@ def test_a_call_within_a_call_reports_to_the_same_line(shown: list[Steps]) -> No
     tell("nobody hears this", 0, 1)
 
 
-def test_a_terminal_shows_a_line_that_goes_away(
-    monkeypatch: pytest.MonkeyPatch, stand_in: StandIn
-) -> None:
+def test_a_terminal_shows_a_line_that_goes_away(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = Terminal()
     monkeypatch.setattr(sys, "stderr", screen)
     monkeypatch.setenv("TERM", "xterm")
-    stand_in(FIRST_LINE_SECONDS=0.01)
+    monkeypatch.setattr(progress, "FIRST_LINE_SECONDS", 0.01)
     with telling("counting sheep"):
         until(lambda: "counting sheep" in screen.getvalue())
     assert screen.getvalue().endswith("\x1b[2K")  # The line is erased.
@@ -130,9 +127,7 @@ def test_a_short_call_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert screen.getvalue() == ""
 
 
-def test_a_notebook_shows_a_line_that_ends_empty(
-    monkeypatch: pytest.MonkeyPatch, stand_in: StandIn
-) -> None:
+def test_a_notebook_shows_a_line_that_ends_empty(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[str] = []
 
     class Handle:
@@ -149,7 +144,7 @@ def test_a_notebook_shows_a_line_that_ends_empty(
     kernel = SimpleNamespace(kernel=object())
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: kernel))
     monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=display))
-    stand_in(FIRST_LINE_SECONDS=0.01)
+    monkeypatch.setattr(progress, "FIRST_LINE_SECONDS", 0.01)
     with telling("counting sheep"):
         until(lambda: bool(said))
     assert "counting sheep" in said[0]

@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from typing import Any, NamedTuple
+from unittest import mock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,11 +42,12 @@ from .inside import (
     Comparison,
     Limits,
     Way,
+    all_sizes,
     enumerated,
     n_best_subsets,
     near_best_subsets,
+    size_sweep,
 )
-from .stand_ins import standing_in
 from .trees import key
 
 
@@ -108,7 +110,7 @@ def known_without_tree(
     problem: SparseRidgeProblem, sizes: Iterable[int] | None = None
 ) -> list[Answer]:
     """What is known where no tree is begun, as of problems of too many columns."""
-    with standing_in(holds_tree=lambda *_: False):
+    with mock.patch.object(all_sizes, "holds_tree", return_value=False):
         return best_subsets(problem, sizes=None if sizes is None else list(sizes))
 
 
@@ -124,7 +126,7 @@ def in_turns(
     nodes = np.cumsum(rng.integers(1, 20, size=8)).tolist()
     turns = [(Way(LEAPS, nodes=n), Way(ALONE, nodes=int(rng.integers(1, 40)) * n)) for n in nodes]
     planned = (*itertools.chain.from_iterable(turns), Way(LEAPS), Way(EVERY))
-    with standing_in(ways=lambda *_: planned):
+    with mock.patch.object(size_sweep, "ways", return_value=planned):
         return solve_sizes(problem, sizes=list(sizes), limits=Limits(node_limit=limit))
 
 

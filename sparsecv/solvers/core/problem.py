@@ -411,6 +411,26 @@ class SparseRidgeProblem:
             at_bounds = float(most @ np.sqrt(self.squared_lengths))
         return (2.0 * length + at_bounds) / least + at_bounds
 
+    def given_length(self, upper: float) -> float:
+        """A bound on |β| of optimal fits at the given γ, whose objective is at most ``upper``.
+
+        γ/2 |β|² is a part of the objective. Where searches work at a larger γ, and no columns are
+        dependent up to rounding, ``_reach`` bounds β as well. At γ = 0 it alone does, as fits then
+        leave out what depends on other columns.
+        """
+        ridge = (
+            math.sqrt(2.0 * max(upper, 0.0) / self.given_gamma) if self.given_gamma else math.inf
+        )
+        if self.gamma == self.given_gamma:
+            return ridge
+        lengths = self.squared_lengths
+        shortest = float(lengths[lengths > 0.0].min(initial=self.data.longest**2))
+        reach = self._reach() / math.sqrt(shortest)
+        if self.given_gamma == 0.0:
+            return reach
+        moved = self.data.unit.independence(self.constraints.atoms).moved
+        return ridge if moved > 0.0 else min(ridge, reach)
+
     def longest_coefficients(self, stretch: float = 1.0) -> float:
         """A bound on |β| of optimal fits at the working γ, whatever rounding makes of the columns.
 

@@ -3,7 +3,7 @@
     python tests/house.py [FOLDER] [--list]
 
 The numbers are those of the package, or of a package in FOLDER. The first table counts ways: how
-many classes, functions or names do one job. The second table is the one of docs/architecture.md:
+many classes, functions or names do one job. The second table is the one of docs/inside.md:
 lines of code (neither blank, comment nor docstring) of each package, with those of the folders
 below that are no line of their own, and the first sentence of the package's docstring. With
 ``--list`` the script names what it counts.

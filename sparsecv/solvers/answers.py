@@ -302,6 +302,7 @@ class Exact(Solver):
         path.reach[g] = tree.reach
         if status is not Status.OPTIMAL:
             self.by_searches(path, g, limits, searched, trees.going_on(at, searched))
+            path.left_open[g] &= not trees.ended_since(at)
             return True
         if trees.table.bounded:
             path.tree_bound[g] = tree.open_bound()

@@ -254,6 +254,25 @@ def test_time_that_easy_sizes_leave_goes_to_the_others() -> None:
     assert np.all(lower_bounds(found) <= objectives(found))
 
 
+def test_a_tree_that_ends_after_its_own_limit_lists_supports_for_other_gammas(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Searches of sizes alone take turns with the tree, which ends in its next turn."""
+    monkeypatch.setattr(answers, "NODES_OF_A_PROOF", 1_000)
+    X, y = regression(60, 34, [1.0, 1.0, 1.0], seed=1, noise=3.0)
+    problem, sizes = SparseRidgeProblem(X, y, gamma=1.0, tau=1), np.arange(1, 35)
+    path = support_path(problem, [1.0, 1.02, 1.01], sizes)
+    assert path.proved.all()
+    # Sizes that were proved before the tree ended are left out.
+    listed = path.listed[1.0][0] > 0.0
+    assert listed.sum() > 10
+    assert path.searched[0].all()
+    assert not path.searched[2][listed[1:]].any()
+    for g, gamma in enumerate(path.gammas.tolist()):
+        alone = best_subsets(problem.replace(gamma=gamma), sizes=sizes)
+        np.testing.assert_allclose(path.objective[g], objectives(alone), rtol=1e-12)
+
+
 @pytest.mark.parametrize(("n", "p"), [(30, 34), (40, 32)])
 @pytest.mark.parametrize("high", [1.1, 1e4])
 def test_lists_at_two_gammas_prove_what_is_best_in_between(n: int, p: int, high: float) -> None:

@@ -136,9 +136,14 @@ class SizeSearch:
             ended = self.by_tree(Way(LEAPS), limits.within(nodes=had))
             if self.is_over(limits):
                 return self
+        passed = False
         for way in ways(problem, self.sizes.tolist()) if self.open else ():
-            if way.search == LEAPS and way.nodes is not None and had >= max(way.nodes, 1):
-                continue  # The tree was begun elsewhere, and has had the nodes of this turn.
+            if way.search == LEAPS:
+                passed = way.nodes is not None and had >= max(way.nodes, 1)
+            # A tree that was begun elsewhere has had the nodes of this turn. It goes on for another
+            # turn before sizes are searched alone, as a tree that ends lists supports.
+            if passed and way.search != EVERY:
+                continue
             if way.search == LEAPS and not ended:
                 ended = self.by_tree(way, way.within(limits.after(self.nodes_alone)))
             elif way.search == ALONE and not ended:

@@ -146,6 +146,18 @@ class GammaTrees:
         self.make_lists(tree.n_nodes > NODES_OF_LARGE_TREES)
         return status
 
+    def ended_since(self, at: SparseRidgeProblem) -> bool:
+        """Whether the tree that :meth:`going_on` has handed on has ended; then it lists supports.
+
+        at: The problem at the γ of the tree.
+        """
+        lists, sizes = self.tree.lists, np.arange(self.todo.size)
+        if self.tree.has_ended and float(self.tree.now("margin")) > 0.0:
+            # A size that was left out on the way (:meth:`Leaps.narrow`) has no complete list.
+            whole = lists.next_wanted[: sizes.size] == sizes
+            self.list_supports(at, np.flatnonzero(self.todo & whole))
+        return self.tree.has_ended
+
     def list_supports(self, at: SparseRidgeProblem, sizes: NDArray[np.intp]) -> None:
         """Enter in ``listed`` what a tree that has just ended says of the sizes it has searched.
 

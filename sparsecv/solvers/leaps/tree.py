@@ -133,6 +133,11 @@ class Leaps:
         return int(self.now("nodes"))
 
     @property
+    def has_ended(self) -> bool:
+        """Whether the search was begun, and no node is open."""
+        return int(self.now("level")) < 0
+
+    @property
     def n_bytes(self) -> int:
         """Memory of the arrays that levels have."""
         return sum(array.nbytes for array in self.tree if isinstance(array, np.ndarray))

@@ -120,7 +120,7 @@ class Surface:
     checkpoint: Files that proofs are read from, and written to.
     progress, or ``report``: Takes what is being done.
     models: A surface of the same rows in other folds, whose models of all rows are taken over.
-    ledger: What is known of every problem; it has a row for every γ.
+    ledger: What is known of every problem; it has a row for every γ. By default nothing is known.
     rows: For every γ that has been visited, its row of the ledger.
     asked_gammas: The γ as they were asked for, repeats included.
     """
@@ -135,12 +135,13 @@ class Surface:
         checkpoint: Checkpoint | None = None,
         progress: Report | None = None,
         models: Surface | None = None,
+        ledger: Ledger | None = None,
     ) -> None:
         self.data, self.taus = data, checked_taus(taus, data.p, data.constraints)
         self.settings = settings or Settings()
         self.settings.check_constraints(data.constraints)
         self.plan = plan or RunPlan.of(self.settings, data)
-        self.ledger = Ledger(data, self.taus)
+        self.ledger = ledger or Ledger(data, self.taus)
         self.rows: dict[float, int] = {}
         self.asked_gammas: list[float] = []
         self.checkpoint, self._models = checkpoint, models
@@ -190,7 +191,7 @@ class Surface:
         """
         ledger, plan, asked = self.ledger, self.plan, checked_gammas(gammas).tolist()
         self.asked_gammas += asked
-        rows = ledger.add([gamma for gamma in dict.fromkeys(asked) if gamma not in self.rows])
+        rows = ledger.rows_of([gamma for gamma in dict.fromkeys(asked) if gamma not in self.rows])
         for g in rows:
             gamma, models = ledger.gammas[g], self._models
             if models is not None and gamma in models.rows:

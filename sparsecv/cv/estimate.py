@@ -25,6 +25,7 @@ from ..solvers.leaps.deleted_rows import DeletedRowSubsets, best_subsets_rows_de
 from ..solvers.leaps.gamma_trees import Listed
 from ..solvers.paths import path_of_one_tree, support_path
 from ..solvers.ridge_fits import SupportPath
+from ..solvers.supports.path import GrownUnits
 from .ledger import Ledger
 from .plan import RunPlan
 from .progress import Batch, Late, Report, Run
@@ -46,6 +47,7 @@ def fold_unit(
     taus: NDArray[np.intp],
     solver: str,
     listed: Listed,
+    grown: dict[float, GrownUnits] | None,
     most_nodes: int | None,
     limits: Limits,
 ) -> tuple[SupportPath, Array]:
@@ -55,12 +57,15 @@ def fold_unit(
         without another tree. In increasing order what a tree lists proves some at the next γ.
     solver: "estimate", which proves what takes few nodes, or "heuristic", which proves nothing.
     listed: What trees of this fold have listed at other γ. It is read, and not changed.
+    grown: As of :func:`~sparsecv.solvers.paths.support_path`.
     most_nodes: The searches at each γ end after this many nodes.
     Returns: The path, and Σ (t − Hβ)² over the held-out rows H with targets t, shape (γ, τ), which
         is 0 for the problem of all rows.
     """
     problem, limits = data.problem(j), limits.within(nodes=most_nodes)
-    path = support_path(problem, gammas, taus, solver=solver, limits=limits, listed=listed)
+    path = support_path(
+        problem, gammas, taus, solver=solver, limits=limits, listed=listed, grown=grown
+    )
     return path, _held_out_errors(data, j, path)
 
 
@@ -156,10 +161,11 @@ def estimate_models(
         # round. Where folds share trees, two thirds of the time are theirs: a choice.
         rounds = 3.0 if plan.estimates_by_row_tree else k / workers(n_jobs) + 1.0
         share, searches = limits.share(rounds), not plan.estimates_by_heuristics
-        for some, solver in _by_solver(ledger, missing, k, plan, searches):
+        for some, sizes, solver in _by_solver(ledger, missing, k, plan, searches):
             gammas = [ledger.gammas[g] for g in some]
             if not late.leaves_out(share):
-                path = support_path(data.full(), gammas, ledger.taus, solver=solver, limits=share)
+                full, grown = data.full(), _grown(ledger, k, plan)
+                path = support_path(full, gammas, sizes, solver=solver, limits=share, grown=grown)
                 ledger.enter_answers(some, k, path, error=0.0)
         ledger.work.seconds[missing] += clock.elapsed() / len(missing)
 
@@ -196,7 +202,7 @@ def estimate_folds(
         run(_deleted_rows(ledger, g, limits.share(float(len(rows) - done))))
     rest = [g for g in rows if not ledger.proved(g)]
     folds = np.flatnonzero(~ledger.cells.exact[rest, :, :k].all(axis=(0, 1))).tolist()
-    # One unit for every fold and solver: the fold, the rows of its γ and the solver.
+    # One unit for every fold, solver and sizes: the fold, the rows of its γ, the sizes, the solver.
     parts = [
         (j, *part)
         for j in folds
@@ -204,33 +210,48 @@ def estimate_folds(
     ]
 
     def enter(index: int, found: tuple[SupportPath, Array]) -> Status:
-        (j, some, _), (path, errors) = parts[index], found
+        (j, some, _, _), (path, errors) = parts[index], found
         ledger.enter_answers(some, j, path, errors)
         return path.status
 
     if parts:
         gammas, told = np.array(ledger.gammas), partial(report, "fitting the folds")
         listed, most_nodes = Listed(), None
-        tasks = [(j, gammas[some], ledger.taus, how, listed, most_nodes) for j, some, how in parts]
+        tasks = [
+            (j, gammas[some], sizes, how, listed, _grown(ledger, j, plan), most_nodes)
+            for j, some, sizes, how in parts
+        ]
         unit = late.unit(fold_unit)
         run(Batch(rest, unit, data, tasks, enter, limits.share, told, keep=True))
 
 
 def _by_solver(
     ledger: Ledger, rows: list[int], j: int, plan: RunPlan, searches: bool
-) -> list[tuple[list[int], str]]:
-    """Some rows of the ledger, divided by the solver that answers problem j at their γ.
+) -> list[tuple[list[int], NDArray[np.intp], str]]:
+    """Some rows of the ledger, divided by the solver that answers problem j at their γ, and sizes.
 
     Where a tree of all sizes would hardly end, the problem gets a good support without a proof, by
     the solver "heuristic".
 
     searches: Whether the problem gets a search of few nodes elsewhere, by the solver "estimate".
-    Returns: Pairs of rows, at least one, and their solver (``paths.support_path``).
+    Returns: Rows, at least one, the sizes that they lack, and their solver
+        (``paths.support_path``).
     """
     hard = [g for g in rows if plan.all_size_trees and _is_hard(ledger, g, j)]
     easy = [g for g in rows if g not in hard]
     solver = "estimate" if searches else "heuristic"
-    return [(some, name) for some, name in ((easy, solver), (hard, "heuristic")) if some]
+    parts = list[tuple[list[int], NDArray[np.intp], str]]()
+    for same_solver, name in ((easy, solver), (hard, "heuristic")):
+        sizes = [ledger.sizes_to_grow(g, j) for g in same_solver]
+        for number in sorted({one.size for one in sizes} - {0}):
+            some = [g for g, one in zip(same_solver, sizes, strict=True) if one.size == number]
+            parts.append((some, ledger.taus[-number:], name))
+    return parts
+
+
+def _grown(ledger: Ledger, j: int, plan: RunPlan) -> dict[float, GrownUnits] | None:
+    """What the search of problem j goes on from; None where sizes are never extended."""
+    return ledger.grown[j] if plan.needs_no_proof else None
 
 
 def _is_hard(ledger: Ledger, g: int, j: int) -> bool:

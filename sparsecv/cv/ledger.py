@@ -16,6 +16,7 @@ Errors are sums of squared errors over the rows that a fold holds out.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,6 +35,7 @@ from ..solvers.leaps.deleted_rows import DeletedRowSubsets, deleted_fits
 from ..solvers.leaps.gamma_trees import Listed
 from ..solvers.leaps.open_nodes import prediction_ranges
 from ..solvers.ridge_fits import SupportPath, known_path
+from ..solvers.supports.path import GrownUnits
 from ..solvers.supports.rounding import stacked
 from .arrays import MODEL, CellProofs, Models, SearchWork, Supports
 from .bounds import bounds_along_gamma, objective_gap_bound, squared_error_bounds
@@ -67,6 +69,7 @@ class Ledger:
     work: What the searches at every γ have taken.
     supports: Every distinct support, in the order of its first use; models name them by number.
     listed: By problem what the trees of its proofs have listed, for its proofs at other γ.
+    grown: By problem and γ from where its search without a proof goes on to larger sizes.
     margins: Says how far rounding may have moved the errors of answers.
     """
 
@@ -82,6 +85,7 @@ class Ledger:
         self.answer, self.incumbent = Models(shape), Models(shape)
         self.cells, self.work, self.supports = CellProofs(shape), SearchWork(taus.size), Supports()
         self.listed: dict[int, Listed] = {}
+        self.grown = defaultdict[int, dict[float, GrownUnits]](dict)
         self.margins = Margins(data)
         self.add(gammas)
 
@@ -94,6 +98,36 @@ class Ledger:
     def k(self) -> int:
         """The number of folds, which is the number of the problem of all rows."""
         return self.data.folds.k
+
+    def extended(self, taus: NDArray[np.intp]) -> Ledger:
+        """A ledger of more sizes, which knows what this ledger knows if its sizes come first there.
+
+        taus: The sizes of the new ledger, increasing. If there are others than those of this ledger
+            before its last size, nothing is known there.
+        """
+        other, rows, m = Ledger(self.data, taus), len(self.gammas), self.taus.size
+        if not np.array_equal(taus[:m], self.taus):
+            return other
+        other.add(self.gammas)
+        for name in ("answer", "incumbent", "cells"):
+            new = getattr(other, name).named()
+            for own, array in getattr(self, name).named().items():
+                new[own][:rows, :m] = array[:rows]
+        other.work.seconds[:rows] = self.work.seconds[:rows]
+        other.first_rows, other.status = self.first_rows, self.status.copy()
+        other.supports = self.supports
+        other.grown.update((j, dict(of_problem)) for j, of_problem in self.grown.items())
+        return other
+
+    def rows_of(self, gammas: Sequence[float]) -> list[int]:
+        """The rows of some γ, each of which gets one where it has none."""
+        self.add([gamma for gamma in gammas if gamma not in self.gammas])
+        return [self.gammas.index(gamma) for gamma in gammas]
+
+    def sizes_to_grow(self, g: int, j: int) -> NDArray[np.intp]:
+        """The sizes of problem j at the γ of row g beyond those that it goes on from."""
+        grown = self.grown[j].get(self.gammas[g])
+        return self.taus if grown is None else self.taus[self.taus > grown.supports.shape[1]]
 
     def add(self, gammas: Sequence[float]) -> list[int]:
         """Give every γ a row in which nothing is known; return the numbers of the rows."""
@@ -151,6 +185,7 @@ class Ledger:
         self._enter_path(at, path, error, replaces=~self.cells.exact[at])
         if j < self.k:  # The counts of first answers are those of the folds.
             self.work.n_nodes[rows] += path.n_nodes
+        self.grown[j] |= path.grown
         self.bracket_by_tree(rows, j, path)
 
     def enter_proofs(self, rows: Sequence[int], j: int, path: SupportPath, error: Any) -> None:

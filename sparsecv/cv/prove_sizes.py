@@ -138,7 +138,7 @@ class SizesProver(Prover):
             )
             gammas, sizes = np.array(ledger.gammas)[some], ledger.taus[needed[:, :, j].any(axis=0)]
             rows_of[j] = some
-            tasks.append((j, gammas, sizes, "exact", ledger.listed.get(j, {}), self.nodes))
+            tasks.append((j, gammas, sizes, "exact", ledger.listed.get(j, {}), None, self.nodes))
         hard = [-1.0]
 
         def enter(index: int, found: tuple[SupportPath, Array]) -> Status:

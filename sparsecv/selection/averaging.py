@@ -140,7 +140,7 @@ def _surface_in_folds(study: Study, first: Evaluated, inner: FoldWeights) -> CVR
     if not np.isin(inner.taus, first.result.taus).all():
         # Partitions are evaluated already: only what follows them shares the time that is left.
         own = first_partition(study)._replace(work_after=study.work_after_partitions, name="")
-        surface = unvisited(study, own, inner.taus)
+        surface = unvisited(study, own, inner.taus, surface.ledger.extended(inner.taus))
     gammas, weighted = inner.gammas.tolist(), np.max(inner.weights, axis=0) > 0.0
     # Half of the time that is left is kept for the projections.
     with surface.with_plan(study.plan.part(2.0)) as surface:

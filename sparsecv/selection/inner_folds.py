@@ -36,6 +36,7 @@ from ..solvers.core.error_margin import EXACT_SHARE, MAX_SHARED, is_blurred
 from ..solvers.core.limits import Limits, OutOfTime
 from ..solvers.kernels.linalg import EPS
 from ..solvers.paths import support_path
+from ..solvers.supports.path import GrownUnits
 from .weights import AVERAGE, SizeRound, model_weights, proof_nodes, soft_least, worth_more_sizes
 
 # A function that does one unit of work, which may run in another thread or process.
@@ -88,15 +89,27 @@ class _InnerModels:
     errors: For every γ, inner model and block that it serves the squared errors summed, shape (τ,).
     margins: As ``errors``: how far rounding may have moved each; ∞ where nothing is proved, and
         there are more than ``MAX_SHARED`` columns.
+    grown: For every inner model and γ from where its search without a proof goes on to more sizes.
     proved: For every γ whether the supports are proved to be the best, shape (inner model, τ).
     tried: For every γ whether a proof of the supports has been tried, shape (inner model, τ).
     """
 
     def __init__(
-        self, data: FoldData, models: Sequence[InnerModel], taus: Index, run: Run, solver: str
+        self,
+        data: FoldData,
+        models: Sequence[InnerModel],
+        taus: Index,
+        run: Run,
+        solver: str,
+        smaller: _InnerModels | None = None,
     ) -> None:
+        """Take models of which nothing is known.
+
+        smaller: The same models at fewer sizes, whose searches go on at the γ that they visited.
+        """
         self.models, self.taus, self._solver = models, taus, solver
-        self._data, self._run = data, run
+        self._data, self._run, self._smaller = data, run, smaller
+        self.grown: list[dict[float, GrownUnits]] = [{} for _ in models]
         self.errors = dict[float, list[dict[int, Array]]]()
         self.margins = dict[float, list[dict[int, Array]]]()
         self.proved = dict[float, NDArray[np.bool_]]()
@@ -110,21 +123,43 @@ class _InnerModels:
         new = [gamma for gamma in dict.fromkeys(gammas) if gamma not in self.errors]
         if not new:
             return
-        every = [(m, np.array(new), self.taus) for m in range(len(self.models))]
+        old = self._smaller
+        if old is not None and not all(gamma in one for one in old.grown for gamma in new):
+            old = None
+        known, before = (0, self.grown) if old is None else (old.taus.size, old.grown)
+        every = [(m, np.array(new), self.taus[known:]) for m in range(len(self.models))]
         unit = Late.AFTER_GRACE.unit(_inner_errors)
-        results = all_done(self._computed("inner folds", unit, every, self._solver, nodes=None))
+        found = self._computed("inner folds", unit, every, self._solver, None, before)
+        results = all_done(found)
+        for of_model, result in zip(self.grown, results, strict=True):
+            of_model |= result[3]
         for g, gamma in enumerate(new):
             for i, values in enumerate((self.errors, self.margins)):
                 values[gamma] = [
                     {b: of_block[g] for b, of_block in zip(model.tests, result[i], strict=True)}
                     for model, result in zip(self.models, results, strict=True)
                 ]
-            self.proved[gamma] = np.array([proved[g] for _, _, proved in results])
+            self.proved[gamma] = np.array([result[2][g] for result in results])
+            if old is not None:
+                self._put_before(gamma, old)
             # What the first fits have proved needs no further proof.
             self.tried[gamma] = self.proved[gamma].copy()
 
+    def _put_before(self, gamma: float, smaller: _InnerModels) -> None:
+        """Put what is known of smaller sizes at one γ before what is known of the others."""
+        for values, known in ((self.errors, smaller.errors), (self.margins, smaller.margins)):
+            for of_model, first in zip(values[gamma], known[gamma], strict=True):
+                of_model |= {b: np.append(first[b], of_model[b]) for b in of_model}
+        self.proved[gamma] = np.hstack([smaller.proved[gamma], self.proved[gamma]])
+
     def _computed(
-        self, what: str, unit: Unit, fits: Tasks, solver: str, nodes: int | None
+        self,
+        what: str,
+        unit: Unit,
+        fits: Tasks,
+        solver: str,
+        nodes: int | None,
+        grown: list[dict[float, GrownUnits]] | None = None,
     ) -> list[Any]:
         """Results of :func:`_inner_errors`, in the order of the fits; None of one left out.
 
@@ -132,11 +167,13 @@ class _InnerModels:
         unit: The function, which may be left out where its time is up.
         fits: The number of an inner model, the γ and the sizes of every fit.
         nodes: The most nodes of a search at a γ; None for no limit.
+        grown: For every inner model, as of :func:`~sparsecv.solvers.paths.support_path`.
         """
-        tasks = [
-            (self.models[m].train, list(self.models[m].tests.values()), gammas, taus, solver, nodes)
-            for m, gammas, taus in fits
-        ]
+        tasks = list[tuple[Any, ...]]()
+        for m, gammas, taus in fits:
+            rows = self.models[m].train, list(self.models[m].tests.values())
+            before = None if grown is None else grown[m]
+            tasks.append((*rows, gammas, taus, solver, before, nodes))
         return self._run(what, unit, self._data, tasks)
 
     def of_block(self, gamma: float, b: int, margins: bool = False) -> Array:
@@ -201,7 +238,7 @@ class _InnerModels:
         for (m, own_gammas, taus), result in zip(fits, results, strict=True):
             if result is None:
                 continue  # The time was up before this proof.
-            errors, margins, proved = result
+            errors, margins, proved, _ = result
             positions = np.flatnonzero(np.isin(self.taus, taus))
             for g, gamma in enumerate(own_gammas.tolist()):
                 new = proved[g] & ~self.proved[gamma][m, positions]
@@ -243,7 +280,8 @@ def inner_weights(
     round_of_block: list[SizeRound | None] = [None for _ in blocks]
     models: _InnerModels | None = None
     for number in range(first_round, len(size_rounds)):
-        larger = _InnerModels(data, inner, size_rounds[number].taus, run, plan.model_solver)
+        sizes = size_rounds[number].taus
+        larger = _InnerModels(data, inner, sizes, run, plan.model_solver, smaller=models)
         try:
             larger.visit(start.tolist())
         except OutOfTime:
@@ -437,23 +475,24 @@ def _inner_errors(
     gammas: Array,
     taus: Index,
     solver: str,
+    grown: dict[float, GrownUnits] | None,
     nodes: int | None,
     limits: Limits,
-) -> tuple[list[Array], list[Array], NDArray[np.bool_]]:
+) -> tuple[list[Array], list[Array], NDArray[np.bool_], dict[float, GrownUnits]]:
     """The unit of one inner model: fit it at all (γ, τ), and sum its squared errors.
 
     data: The rows in their outer folds, which all units share.
     train, tests: Numbers of the units to train on, and of those to predict, at least one set.
-    solver: As of :func:`~sparsecv.solvers.paths.support_path`.
+    solver, grown: As of :func:`~sparsecv.solvers.paths.support_path`.
     nodes: The most nodes of a search at a γ; None for no limit.
     limits: Limits of the unit; once a limit is reached, supports are found without a proof.
     Returns: For every set of ``tests`` the sums of squared errors, shape (γ, τ), and likewise how
-        far rounding may have moved them; and whether the support of each model is proved to be the
-        best, shape (γ, τ).
+        far rounding may have moved them; whether the support of each model is proved to be the
+        best, shape (γ, τ); and from where its search can go on to more sizes.
     """
     first = data.one_fold(train, tests[0])
     limits = limits.within(nodes=nodes)
-    path = support_path(first.training(0), gammas, taus, solver=solver, limits=limits)
+    path = support_path(first.training(0), gammas, taus, solver=solver, limits=limits, grown=grown)
     # The other sets are predicted by the same model, for which only their rows have to be scaled.
     folds = [first, *(data.one_fold(train, test, first) for test in tests[1:])]
     problem, every, moved = first.training(0), data.p <= MAX_SHARED, np.inf
@@ -468,4 +507,4 @@ def _inner_errors(
         path.error_margins(problem, *rows, of_one, moved, every=every)
         for rows, of_one in zip(held_out, errors, strict=True)
     ]
-    return errors, margins, path.proved
+    return errors, margins, path.proved, path.grown

@@ -19,6 +19,7 @@ from ..cv.alternating import alternate, grown_grid
 from ..cv.checkpoint import Checkpoint
 from ..cv.engine import Surface
 from ..cv.global_gamma import GLOBAL_TOLERANCE, VISITED_EVERY, global_minimum
+from ..cv.ledger import Ledger
 from ..cv.needs import Need, of_everything, of_minimum, of_one_se, of_pairs
 from ..cv.progress import Late, Report
 from ..cv.results import Array, CVResult
@@ -37,8 +38,8 @@ class Partition(NamedTuple):
     data: The rows in these folds.
     gammas: Values of γ; a range, whose least error is searched and proved; or None. With None the
         rule projected visits the default grid, and other rules alternate from it between τ and γ.
-    size_rounds: The sizes that are evaluated first, and those that replace them one round after the
-        other, as long as more sizes are worth it.
+    size_rounds: The sizes that are evaluated first, and those that they are extended to one round
+        after the other, as long as more sizes are worth it.
     work_after: The work that follows, in surfaces that take as long as this one. Of the time left
         this surface gets one part in 1 + work_after.
     name: What progress reports of this surface begin with.
@@ -115,17 +116,19 @@ def evaluate_partition(study: Study, partition: Partition) -> Evaluated:
     """h(γ, τ) of a partition, at sizes that grow as far as they are worth trying.
 
     The pairs (γ, τ) that the rule of the study needs are proved, as far as the plan of the study
-    proves anything and the time allows. Every round of sizes begins a new surface. A round that the
-    time does not suffice for is dropped, and the surface has the sizes of the round before.
+    proves anything and the time allows. A round of sizes extends the surface of the round before.
+    A round that the time does not suffice for is dropped, and the surface has the sizes of the
+    round before.
 
     Raises OutOfTime: The first sizes were left out, as the partition allows.
     """
     gammas, found = partition.gammas, None
     for sizes in partition.size_rounds:
-        late, spent = partition.late, Spent()
+        late, spent, ledger = partition.late, Spent(), None
         if found is not None:
             late, spent = Late.LEFT_OUT, found.spent
-        surface = unvisited(study, partition, sizes.taus)
+            ledger = found.surface.ledger.extended(sizes.taus)
+        surface = unvisited(study, partition, sizes.taus, ledger)
         try:
             if isinstance(gammas, GammaSpan):
                 result = _least_over_range(study, surface, gammas)
@@ -176,10 +179,13 @@ def _past_the_ends(surface: Surface) -> str:
     return edge
 
 
-def unvisited(study: Study, partition: Partition, taus: Index) -> Surface:
+def unvisited(
+    study: Study, partition: Partition, taus: Index, ledger: Ledger | None = None
+) -> Surface:
     """A surface at some sizes that has not visited any γ yet.
 
     partition: Its γ and rounds of sizes do not count here.
+    ledger: What is known at these sizes; by default nothing.
     """
     store, request = None, study.request
     if request.checkpoint is not None:
@@ -193,6 +199,7 @@ def unvisited(study: Study, partition: Partition, taus: Index) -> Surface:
         checkpoint=store,
         progress=named_report(request.progress, partition.name),
         models=partition.models_of,
+        ledger=ledger,
     )
 
 

@@ -40,7 +40,7 @@ from .leaps.all_sizes import (
 from .leaps.gamma_trees import GammaTrees, Listed
 from .relaxation.perspective import Relaxation, perspective_relaxation
 from .ridge_fits import SupportPath
-from .supports.path import SupportGrower
+from .supports.path import GrownUnits, SupportGrower
 from .supports.rounding import Support, largest, stacked
 
 Supports = NDArray[np.int64]
@@ -85,6 +85,7 @@ class PathProblem:
         gammas: Sequence[float] | Array,
         sizes: ArrayLike,
         listed: Listed | None = None,
+        grown: dict[float, GrownUnits] | None = None,
     ) -> None:
         self.problem, self.sizes = problem, checked_sizes(problem, np.asarray(sizes))
         self.at = [problem.replace(gamma=float(gamma)) for gamma in gammas]
@@ -98,7 +99,7 @@ class PathProblem:
         self.found.status = Status.OPTIMAL
         self.tree_bound, self.reach = np.zeros(supports.shape[:2]), np.zeros(given.size)
         self.left_open, self.gave_up = np.zeros((2, given.size), dtype=bool)
-        self._gammas, self._listed = gammas, listed or {}
+        self._gammas, self._listed, self._grown = gammas, listed or {}, grown
         self._grower: SupportGrower | None = None
 
     @cached
@@ -121,7 +122,10 @@ class PathProblem:
             limits = limits.longer(max(0.0, LEAST_SECONDS_AT_FIRST_GAMMA - left))
         if self._grower is None:
             self._grower = SupportGrower(self.at[g], sizes)
-        by_size = self._grower.at(self.at[g].gamma, [], limits)
+        before = (self._grown or {}).get(self.at[g].given_gamma)
+        by_size = self._grower.at(self.at[g].gamma, [], limits, before)
+        if self._grown is not None and (units := self._grower.grown()) is not None:
+            self.found.grown[self.at[g].given_gamma] = units
         return stacked([by_size[size] for size in sizes], self.found.supports.shape[2])
 
     def before(self, g: int) -> list[Support]:

@@ -14,6 +14,7 @@ from .kernels.linalg import Array
 from .leaps.all_sizes import best_subsets
 from .leaps.gamma_trees import Listed
 from .ridge_fits import Support, SupportPath
+from .supports.path import GrownUnits
 
 
 def support_path(
@@ -24,6 +25,7 @@ def support_path(
     solver: str = "exact",
     limits: Limits | None = None,
     listed: Listed | None = None,
+    grown: dict[float, GrownUnits] | None = None,
 ) -> SupportPath:
     """Solve eq. (1), first paper, for every γ and size.
 
@@ -49,6 +51,9 @@ def support_path(
         γ, which has none, is answered as by "heuristic", with hardly a swap.
     listed : optional
         What another path of the problem has ``listed``. It proves sizes for all solvers with trees.
+    grown : optional
+        What a path of the problem's smaller sizes has ``grown``. Searches without a proof go on
+        from there. Where it is given, if only as an empty dictionary, this path has it, too.
 
     Returns
     -------
@@ -71,7 +76,7 @@ def support_path(
     """
     if solver not in SOLVERS:
         raise ValueError(f"solver must be one of {', '.join(SOLVERS)}; got {solver!r}")
-    path, limits = PathProblem(problem, gammas, sizes, listed), limits or Limits()
+    path, limits = PathProblem(problem, gammas, sizes, listed, grown), limits or Limits()
     with threads_for(problem):
         for g in range(len(path.at)):
             reached = limits.reached(0)

@@ -18,6 +18,7 @@ from .core.quick_fits import fit_supports, placed_columns
 from .core.result import Answer, Status, worst
 from .kernels.linalg import EPS, Array
 from .leaps.gamma_trees import Listed
+from .supports.path import GrownUnits
 
 Support = NDArray[np.intp]
 
@@ -47,6 +48,8 @@ class SupportPath:
         By position of γ: answers of searches that were left, with their leaves.
     listed : dict of float to (ndarray, ndarray)
         What trees of all sizes, up to 45 columns, have listed for proofs at other γ.
+    grown : dict of float to GrownUnits
+        By γ from where a search without a proof goes on to larger sizes, if that was asked for.
     """
 
     gammas: Array
@@ -62,6 +65,7 @@ class SupportPath:
     status: Status = Status.UNPROVED
     unfinished: dict[int, list[Answer]] = field(default_factory=dict)
     listed: Listed = field(default_factory=dict)
+    grown: dict[float, GrownUnits] = field(default_factory=dict)
 
     @classmethod
     def empty(

@@ -99,6 +99,8 @@ class Window(NamedTuple):
         The window finds supports of the sizes low + 1..high. Those of ``low`` columns are known.
     top : int
         The search goes on to this size, as a support may come from a larger one.
+    whole : bool
+        Whether the window has its full length, as it has in a search of larger sizes.
     width, rounds : int
         How many supports of a size are kept, and how many passes exchange members.
     chunk : int
@@ -108,9 +110,26 @@ class Window(NamedTuple):
     low: int
     high: int
     top: int
+    whole: bool
     width: int
     rounds: int
     chunk: int
+
+
+class GrownUnits(NamedTuple):
+    """Where a search goes on to larger sizes, as if it had not stopped after a window.
+
+    Attributes
+    ----------
+    supports : ndarray of int, shape (r, size)
+        The units of the supports that are kept of the window's last size, best first.
+    current : ndarray of int, shape (k,)
+        The units of the support that the search has looked at last. Like those of ``supports``
+        they are in the order in which the search has them, by which members are exchanged.
+    """
+
+    supports: NDArray[np.intp]
+    current: NDArray[np.intp]
 
 
 class SupportGrower:
@@ -156,27 +175,68 @@ class SupportGrower:
         current = new_swaps(G, b, int(np.sort(widths)[::-1][: most + 1].sum()))
         self.sizes = new_sizes(current, new_units(first, kept, bounds, b), most, width)
 
-    def at(self, gamma: float, starts: Sequence[Support], limits: Limits) -> dict[int, Support]:
+    def at(
+        self,
+        gamma: float,
+        starts: Sequence[Support],
+        limits: Limits,
+        before: GrownUnits | None = None,
+    ) -> dict[int, Support]:
         """One support of each size at one γ, as a dictionary from size to increasing columns.
 
         starts: Supports to improve; those with a unit that the search does not use are ignored.
         limits: Once a limit is reached, starts count as they are, and sizes without a support get
             one by forward selection.
+        before: What a search of smaller sizes has :meth:`grown` at this γ. The search goes on from
+            there, and finds the sizes beyond alone, if it uses the units of these supports.
         """
         known, ridge = self.sizes, gamma / 2.0
-        known.gains[:], known.unused[:], known.units.of["allowed"][:-1] = -np.inf, 0, 1
-        known.goal[: self.least] = np.flatnonzero(known.units.of["kept"])
-        self._set(kept=1, size=0, entering=self.least, swaps=0)
-        grow(known, ridge, self.yy, 0)
+        known.gains[:], known.unused[:] = -np.inf, 0
+        low = self.least if before is None else self._enter_grown(before, ridge)
+        if low == self.least:
+            known.units.of["allowed"][:-1] = 1
+            known.goal[:low] = np.flatnonzero(known.units.of["kept"])
+            self._set(kept=1, size=0, entering=low, swaps=0)
+            grow(known, ridge, self.yy, 0)
         for window in self.windows:
-            self._search_window(window, ridge, starts, limits)
+            if window.low >= low:
+                self._search_window(window, ridge, starts, limits)
         last = self.wanted[-1]
-        (missing,) = np.nonzero(known.gains[self.least : last + 1, 0] == -np.inf)
+        (missing,) = np.nonzero(known.gains[low : last + 1, 0] == -np.inf)
         if missing.size > 0:  # a limit was reached
-            low = self.least + int(missing[0]) - 1
+            low = low + int(missing[0]) - 1
             self._set(low=low, top=last, passes=1, period=PASSES, step=0, swaps=0)
             grow(known, ridge, self.yy, last)
         return dict(zip(self.wanted, self._columns_of(known.supports[self.wanted, 0]), strict=True))
+
+    def grown(self) -> GrownUnits | None:
+        """From where a search of more sizes can go on at the γ of the last call; None where not.
+
+        The last window has to be one of a search of more sizes, too.
+        """
+        known, size = self.sizes, self.wanted[-1]
+        if not (self.windows and self.windows[-1].whole) or known.gains[size, 0] == -np.inf:
+            return None
+        rows = known.supports[size, known.gains[size] > -np.inf, :size]
+        current = known.units.of["member"][: int(known.now["size"][0])]
+        return GrownUnits(self.units[rows], self.units[current])
+
+    def _enter_grown(self, before: GrownUnits, ridge: float) -> int:
+        """Enter what a search of smaller sizes has grown, as its last window has left it.
+
+        Returns: The size from which on to search; the least of all where the search lacks a unit.
+        """
+        size, known = int(before.supports.shape[1]), self.sizes
+        units = np.append(before.supports.ravel(), before.current)
+        if size >= self.wanted[-1] or not np.isin(units, self.units).all():
+            return self.least
+        # The next unit of a support is one of those that its window has searched.
+        known.units.of["allowed"][:-1] = self.since <= size + LOOK_AHEAD
+        for support in (*before.supports, before.current):
+            known.goal[: support.size] = np.searchsorted(self.units, support)
+            self._set(kept=len(before.supports), size=0, entering=support.size, swaps=0)
+            grow(known, ridge, self.yy, 0)
+        return size
 
     def search(self, gamma: float, size: int, starts: Sequence[Support], limits: Limits) -> Support:
         """The best support found of one size at one γ: that of :meth:`at`, and exchanges from it.
@@ -283,7 +343,7 @@ def windows(
         )
         chunk = max(1, 1_000_000 // (m * high))
         width = SINGLE_SIZE_WIDTH if single else width
-        found.append(Window(low, high, beyond, width, rounds, chunk))
+        found.append(Window(low, high, beyond, whole, width, rounds, chunk))
         low = high
     return found
 

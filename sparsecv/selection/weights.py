@@ -44,8 +44,8 @@ class AverageSettings(NamedTuple):
     # The first round of sizes goes at least up to this one. The number is a choice.
     first_end: int = 32
     # A round of sizes ends at most at this share of the largest size; where the next round would
-    # end beyond, it has all sizes, because a further round searches smaller sizes again. The number
-    # is a choice.
+    # end beyond, it has all sizes, because a further round of few sizes would save little. The
+    # number is a choice.
     most_of_all: float = 0.7
     # Where the fit has a time limit, the proof of an inner model or of a projection ends after this
     # many nodes at one γ, and at later γ after a tenth of them. So what a default fit finds seldom
@@ -186,7 +186,7 @@ def growing_sizes(every: Index, named: Index) -> list[SizeRound]:
 
     The search for supports without a proof takes ranges of sizes one after the other. A round ends
     where such a range does (:func:`~sparsecv.solvers.supports.path.window_ends`), so that a later
-    round finds the same supports of the small sizes.
+    round goes on there, and finds what one search of all its sizes finds.
 
     every: All sizes that may be worth trying, increasing.
     named: Sizes that every round has, such as those that the user asks for; may be empty.

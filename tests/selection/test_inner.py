@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -39,11 +40,13 @@ from support.inside import (
 from support.studies import Array, first_of, made, study_of
 
 from sparsecv import SparseRidgeCV
+from sparsecv.cv import estimate
 from sparsecv.errors import InputError
+from sparsecv.selection import inner_folds
 from sparsecv.selection.averaging import averages_in_folds, error_of_averages
 from sparsecv.selection.rules import check_rule
 from sparsecv.selection.weights import worth_more_sizes
-from sparsecv.solvers import SparseRidgeProblem
+from sparsecv.solvers import SparseRidgeProblem, support_path
 
 
 def run(what: str, unit: Any, shared: Any, tasks: Any) -> list[Any]:
@@ -90,6 +93,43 @@ def test_held_out_rows_change_nothing_before_they_are_predicted(
     np.testing.assert_array_equal(far_coef, coef)
     np.testing.assert_array_equal(far[0], sums[0])
     assert np.unique(weights).size > 1
+
+
+def test_no_problem_is_asked_twice_for_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A round of sizes asks every fold, all rows and every inner model for the new sizes alone."""
+    asked, first_sizes = Counter[tuple[float, float, int]](), set[int]()
+
+    def noted(problem: SparseRidgeProblem, gammas: Array, sizes: Array, **how: Any) -> Any:
+        first_sizes.add(int(sizes[0]))
+        # The squared length of y tells the rows of a problem.
+        asked.update((problem.yy, float(gamma), int(size)) for gamma in gammas for size in sizes)
+        return support_path(problem, gammas, sizes, **how)
+
+    for module in (estimate, inner_folds):
+        monkeypatch.setattr(module, "support_path", noted)
+    X, y = made(60, 100, seed=3)
+    SparseRidgeCV(gammas=[0.1, 10.0], n_jobs=1).fit(X, y)
+    assert max(first_sizes) > 1
+    assert set(asked.values()) == {1}
+
+
+def test_inner_models_of_more_sizes_go_on_from_fewer() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 60))
+    y = X[:, :20] @ rng.normal(size=20) + rng.standard_normal(80)
+    data, sizes = RowFolds(RowTable(X, y, True), make_folds(5, 80, seed=0)), np.arange(1, 41)
+    rounds, gammas = [SizeRound(sizes[:16], 16), SizeRound(sizes, 40)], np.array([0.1, 10.0])
+    plan, tried = RunPlan.of(Settings(time_limit=0.0), data), list[list[int]]()
+
+    def noted(what: str, unit: Any, shared: Any, tasks: Any) -> list[Any]:
+        tried.extend(task[3].tolist() for task in tasks)
+        return run(what, unit, shared, tasks)
+
+    found = inner_weights(data, gammas, rounds, noted, plan)
+    assert tried == 10 * [sizes[:16].tolist()] + 10 * [sizes[16:].tolist()]
+    at_once = inner_weights(data, gammas, rounds, run, plan, first_round=1)
+    np.testing.assert_array_equal(found.taus, at_once.taus)
+    np.testing.assert_allclose(found.weights, at_once.weights, rtol=1e-9, atol=0.0)
 
 
 def inner_splits(folds: Folds) -> list[tuple[Any, Any]]:

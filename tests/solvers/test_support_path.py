@@ -20,6 +20,7 @@ from sparsecv import Constraints
 from sparsecv.solvers import SparseRidgeProblem, best_subsets, heuristic_support, support_path
 from sparsecv.solvers.kernels import linalg
 from sparsecv.solvers.kernels.compiled import InnerKernel
+from sparsecv.solvers.ridge_fits import SupportPath
 from sparsecv.solvers.supports import members, sizes, swaps
 from sparsecv.solvers.supports.rounding import forward_order
 
@@ -246,6 +247,36 @@ def test_groups_signs_and_bounds(seed: int) -> None:
     single = heuristic_support(problem)
     assert asked.allowed(single)
     assert problem.objective(single) <= float(exact[2].objective) * 1.05
+
+
+@pytest.mark.parametrize("kind", ["plain", "many columns", "units", "bounds"])
+@pytest.mark.parametrize(("first", "last"), [(16, 24), (32, 60), (16, 60)])
+def test_a_search_goes_on_as_if_it_had_not_stopped(kind: str, first: int, last: int) -> None:
+    """Sizes that come later have the supports of one search of all sizes, at every γ."""
+    rng, p = np.random.default_rng(first + last), 400 if kind == "many columns" else 70
+    X = rng.standard_normal((90, p)) + rng.standard_normal((90, 1))
+    y = X[:, :30] @ rng.normal(size=30) + rng.standard_normal(90)
+    asked = {
+        "units": Constraints(include=[5], exclude=[6], groups=[*range(66), 66, 66, 67, 67]),
+        "bounds": Constraints(bounds=dict.fromkeys(range(0, 70, 3), (0.0, 2.0))),
+    }
+    problem = SparseRidgeProblem(X, y, gamma=1.0, tau=1, constraints=asked.get(kind))
+    gammas, every, how = [0.1, 100.0], np.arange(1, last + 1), "heuristic"
+    whole = support_path(problem, gammas, every, solver=how)
+    begin = support_path(problem, gammas, every[:first], solver=how, grown={})
+    rest = support_path(problem, gammas, every[first:], solver=how, grown=begin.grown)
+    assert list(begin.grown) == gammas
+    for g in range(2):
+        assert supports_at(whole, g) == supports_at(begin, g) + supports_at(rest, g)
+    # Nothing is lost where a limit ends the search at once.
+    limits, small, next_size = Limits(0.0), every[:first], every[first : first + 1]
+    hurried = support_path(problem, gammas, small, solver=how, grown={}, limits=limits)
+    late = support_path(problem, gammas, next_size, solver=how, grown=hurried.grown)
+    assert problem.constraints.units(late.support(1, 0)).size == first + 1
+
+
+def supports_at(path: SupportPath, g: int) -> list[list[int]]:
+    return [support.tolist() for support in path.at(g)]
 
 
 @pytest.mark.parametrize("seed", range(10))

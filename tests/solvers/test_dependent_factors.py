@@ -8,13 +8,16 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.typing import NDArray
+from support.constrained import exact_least_norm_within
+from support.folds import about_mean
 from support.fresh import draws
-from support.no_ridge_attacks import dependent_tables
+from support.no_ridge_attacks import DependentTable, dependent_tables
 
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV
 from sparsecv.errors import InputError, UnprovedWarning
 from sparsecv.solvers import SparseRidgeProblem
 from sparsecv.solvers.core.constraints import UnitConstraints
+from sparsecv.solvers.core.error_margin import support_margin
 from sparsecv.solvers.core.rows import independence
 
 Array = NDArray[np.float64]
@@ -135,3 +138,25 @@ def test_no_time_limit_is_advised_where_digits_are_lacking() -> None:
     with pytest.raises(InputError, match="give a gamma > 0") as refused:
         model.inference(sigma=1.0)
     assert "time_limit" not in str(refused.value)
+
+
+def test_held_out_errors_within_signs_are_off_by_no_more_than_is_said() -> None:
+    """Features that decide each other, some with signs: errors of four rows that are held out."""
+    known = 0
+    for note, rng in draws(30, 76):
+        drawn = DependentTable.drawn(rng)._replace(asked={"positive": ["number"]})
+        rows = np.column_stack([drawn.X, drawn.y])
+        train, held = (about_mean(some, rows[4:], True) for some in (rows[4:], rows[:4]))
+        X, Z = np.array(train, dtype=float), np.array(held, dtype=float)
+        problem = SparseRidgeProblem(
+            X[:, :-1], X[:, -1], gamma=0.0, tau=1, **drawn.rules().keywords
+        )
+        for model in drawn.rules().models(2):
+            support = np.array(model)
+            _, beta = exact_least_norm_within(train, drawn.rules(), model)
+            left = [row[-1] - sum(row[j] * v for j, v in beta.items()) for row in held]
+            own = float(np.sum((Z[:, -1] - Z[:, support] @ problem.fit(support).coef) ** 2))
+            margin = support_margin(problem, support, Z[:, :-1], Z[:, -1], own)
+            known += margin < 1e-6 * own
+            assert abs(own - float(sum(one**2 for one in left))) <= margin, (note, model)
+    assert known > 5

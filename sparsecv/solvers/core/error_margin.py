@@ -25,6 +25,7 @@ import scipy.linalg as sla
 from numpy.typing import NDArray
 
 from .problem import SparseRidgeProblem
+from .rows import triangle_of
 from .subset_fit import Rank, independent_columns, inflation_factors
 
 Array = NDArray[np.float64]
@@ -206,10 +207,14 @@ def support_margin(
     if support.size == 0:
         moved = np.zeros(len(rows))
     elif not independent_columns(inflation_factors(T), support.size * share):
-        # With a ridge the fit has lost its digits. Without, it is the one of least norm.
-        if gamma > 0.0 or problem.constraints.bounded:
+        if gamma > 0.0:  # The fit has lost its digits.
             return math.inf
-        moved = _moved_least_norm(R, fit.coef, columns, share, off, reach, residual)
+        rules, given = problem.constraints, (R, fit.coef, columns)
+        if rules.bounded:
+            bounds = rules.lower[support], rules.upper[support]
+            moved = _moved_within(*given, bounds, share, off, reach, residual)
+        else:
+            moved = _moved_least_norm(*given, share, off, reach, residual)
     else:
         at = sensitivity(problem, support, gamma, rows, R)
         if problem.constraints.bounded:
@@ -288,6 +293,45 @@ def deleted_row_margins(
     return moved_errors(errors, np.where(fine, moved, np.inf))
 
 
+class _Row(NamedTuple):
+    """The row space of columns that depend on each other, and what rounding turns it by.
+
+    basis, shape (s, r): Orthonormal; coefficients of least norm are combinations of it.
+    inverse, shape (s, rows): Of the columns, the one of least norm.
+    turned, shape (r,): By what rounding moves predictions as the row space turns.
+    """
+
+    basis: Array
+    inverse: Array
+    turned: Array
+
+
+def _row_space(T: Array, coef: Array, columns: Array, share: float, off: float) -> _Row | None:
+    """The :class:`_Row` of columns T, shape (rows, s); None where their rank is not clear.
+
+    The columns that depend on each other up to rounding count as dependent: the claim is one about
+    data within ε of those given. With P the projection on the null space and A⁺ the inverse, β
+    moves by P Eᵀ(A⁺)ᵀβ to first order (Wedin 1973), where Eᵀ(A⁺)ᵀβ is at most ε ℓ_j |(A⁺)ᵀβ| in
+    entry j. Twice that is taken where the least singular value that does not count as 0 is 1,000
+    times what rounding moves; else nothing is claimed.
+
+    coef, shape (s,): The coefficients of least norm.
+    columns, shape (r, s): The rows that are predicted.
+    """
+    rank = Rank.of(T, share)
+    if rank.values.size == 0:
+        none = np.empty((T.shape[1], 0))
+        return _Row(none, np.zeros((T.shape[1], T.shape[0])), np.zeros(len(columns)))
+    if rank.values[-1] < 1e3 * off * rank.values[0] * len(coef):
+        return None
+    # With X = left σ right D, and D rightᵀ = Q S by QR, the inverse of X is Q S⁻ᵀ σ⁻¹ leftᵀ.
+    Q, S = np.linalg.qr(rank.lengths[:, None] * rank.right.T)
+    inverse = Q @ sla.solve_triangular(S, (rank.left / rank.values).T, trans="T")
+    null = np.abs(columns - (columns @ Q) @ Q.T)
+    turned = float(np.linalg.norm(inverse.T @ coef))
+    return _Row(Q, inverse, 2.0 * off * (null @ np.linalg.norm(T, axis=0)) * turned)
+
+
 def _moved_least_norm(
     R: Array,
     coef: Array,
@@ -299,30 +343,65 @@ def _moved_least_norm(
 ) -> Array:
     """How far predictions of the fit of least norm move, if dependent columns stay dependent.
 
-    The columns that depend on each other up to rounding count as dependent: the claim is one about
-    data within ε of those given. With P the projection on the null space and A⁺ the inverse, β
-    moves by A⁺(e − Eβ) + (AᵀA)⁺Eᵀr + P Eᵀ(A⁺)ᵀβ to first order (Wedin 1973), where Eᵀ(A⁺)ᵀβ is at
-    most ε ℓ_j |(A⁺)ᵀβ| in entry j. Twice that is taken where the least singular value that does not
-    count as 0 is 1,000 times what rounding moves; else nothing is claimed.
+    Besides what :func:`_row_space` says, β moves by A⁺(e − Eβ) + (AᵀA)⁺Eᵀr to first order (Wedin
+    1973). Twice that is taken.
 
     R, shape (s + 1, s + 1): The factor of the columns and of y.
     columns, shape (r, s): The rows that are predicted.
     """
     T = R[:-1, :-1]
-    rank = Rank.of(T, share)
-    if rank.values.size == 0:
-        return np.zeros(len(columns))
-    if rank.values[-1] < 1e3 * off * rank.values[0] * len(coef):
+    row = _row_space(T, coef, columns, share, off)
+    if row is None:
         return np.full(len(columns), np.inf)
-    # With X = left σ right D, and D rightᵀ = Q S by QR, the inverse of X is Q S⁻ᵀ σ⁻¹ leftᵀ.
-    Q, S = np.linalg.qr(rank.lengths[:, None] * rank.right.T)
-    inverse = Q @ sla.solve_triangular(S, (rank.left / rank.values).T, trans="T")
-    lengths, along = np.linalg.norm(T, axis=0), columns @ inverse
-    across = np.abs(along @ inverse.T) @ lengths
-    null = np.abs(columns - (columns @ Q) @ Q.T)
-    turned = float(np.linalg.norm(inverse.T @ coef))
+    along = columns @ row.inverse
+    across = np.abs(along @ row.inverse.T) @ np.linalg.norm(T, axis=0)
     lost = np.linalg.norm(along, axis=1) * 2.0 * reach + across * residual
-    return np.asarray(2.0 * off * (lost + null @ lengths * turned))
+    return np.asarray(2.0 * off * lost + row.turned)
+
+
+def _moved_within(
+    R: Array,
+    coef: Array,
+    columns: Array,
+    bounds: tuple[Array, Array],
+    share: float,
+    off: float,
+    reach: float,
+    residual: float,
+) -> Array:
+    """What :func:`_moved_least_norm` says of a fit within bounds.
+
+    Nothing is claimed where columns with bounds are part of a dependence. Else the coefficients of
+    the other columns are βF = Qc with an orthonormal basis Q of their row space, and c and the
+    coefficients with bounds are those of independent columns. Such a fit moves by at most |R⁻ᵀ|
+    times what its slope moves, R of those columns, and slopes that the fit has left moved it by at
+    most |R⁻ᵀ| times their length.
+
+    bounds: The least and the greatest coefficient of every column, shape (s,) each.
+    """
+    T, y = R[:-1, :-1], R[:-1, -1]
+    free = np.isinf(bounds[0]) & np.isinf(bounds[1])
+    held, nothing = ~free, np.full(len(columns), np.inf)
+    row = _row_space(T[:, free], coef[free], columns[:, free], share, off) if free.any() else None
+    if row is None:
+        return nothing
+    Q, lengths = row.basis, np.linalg.norm(T, axis=0)
+    whole = triangle_of(np.column_stack([T[:, free] @ Q, T[:, held], y]))
+    k = whole.shape[1] - 1
+    if len(whole) <= k or not independent_columns(inflation_factors(whole[:k, :k]), k * share):
+        return nothing
+    inverse, _ = _inverse(whole[:k, :k])
+    longest = np.append(np.abs(Q).T @ lengths[free], lengths[held])
+    spread = float(longest @ np.sqrt(np.einsum("ij,ij->i", inverse, inverse)))
+    V = np.column_stack([columns[:, free] @ Q, columns[:, held]]) @ inverse
+    along = np.sqrt(np.einsum("ij,ij->i", V, V))
+    slopes = whole[:, :k].T @ (whole[:, k] - whole[:, :k] @ np.append(Q.T @ coef[free], coef[held]))
+    here, (low, high) = coef[held], (bounds[0][held], bounds[1][held])
+    own = slopes[Q.shape[1] :]
+    own[(here <= low) & (own < 0.0) | (here >= high) & (own > 0.0)] = 0.0
+    left = _norm(inverse.T @ slopes)
+    at = Sensitivity(along, along * spread, spread, off)
+    return np.asarray(at.moved(reach, residual) + along * left + row.turned)
 
 
 def _norm(values: Array) -> Array:

@@ -28,10 +28,10 @@ from .progress import Batch, Late
 # later round multiplies the nodes by. Within bounds on coefficients a tree has a share of these
 # nodes (``share_of_nodes``). Later rounds begin the tree anew. Most trees of up to 40 columns end
 # within the first number of nodes, a sixth of a second, so that the γ of the largest trees does not
-# keep the other γ waiting. With 60 million nodes in the first round fits of 100 x 34 to 100 x 40
-# tables took .92 of the time in the mean (``experiments/scale/narrow.py``, its first tables), but
-# within a limit of a second nothing was proved beside one hard γ.
-FIRST_NODES, GROWTH = 4_000_000, 15
+# keep the other γ waiting. With half of the nodes, and fifteen times as many in the next round, two
+# tables of 100 x 40 took 1.2 times the nodes in all (``experiments/scale/narrow.py``, seeds 2 and
+# 9145). With 60 million nodes nothing was proved beside one hard γ within a limit of a second.
+FIRST_NODES, GROWTH = 8_000_000, 8
 # A unit of work proves one problem at a γ and at γ near it, at most this many in all. A limit or
 # Ctrl-C may end a run after some of the units. Then at most this many γ have both proved and
 # unproved folds. The number is a choice.

@@ -21,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ import pytest  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402
 from support.clusters import local_cluster  # noqa: E402
 from support.fresh import PLAIN_RUN_EXAMPLES  # noqa: E402
+from support.stand_ins import StandIn, until_closed  # noqa: E402
 
 COMMON = settings(
     deadline=None,
@@ -61,6 +63,13 @@ ONE_AFTER_THE_OTHER = {
 def _no_lines_of_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a busy machine commands may take long enough for lines that a test does not expect."""
     monkeypatch.setattr("sparsecv.cli.console.FIRST_LINE_SECONDS", 600.0, raising=False)
+
+
+@pytest.fixture
+def stand_in() -> Iterator[StandIn]:
+    """Parts of the package that are others until the test ends (``support/stand_ins.py``)."""
+    with ExitStack() as stack:
+        yield until_closed(stack)
 
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -67,6 +67,15 @@ WINGS = (
     "solvers/certificate/",
     "solvers/core/certificate_file/",
 )
+# Modules that say what rounding may take off a bound or an error. A smaller literal than the number
+# elsewhere in solvers/ and cv/ says the same again.
+ROUNDING = {
+    "solvers/core/rounding.py",
+    "solvers/core/error_margin.py",
+    "solvers/core/rows.py",
+    "solvers/relaxation/dual_bound.py",
+}
+SMALL = 2e-8
 # A module-level number whose name contains one of these words is what a search may take.
 BUDGET = re.compile("SECONDS|NODES|BUDGET|GROWTH|ROUNDS|TURN|PATIENCE|STEPS")
 # Modules that turn sections of a result into text or a page contain one of these words.
@@ -220,6 +229,21 @@ def questions_of_width(modules: list[Module]) -> Iterator[str]:
                     yield f"{module.name}:{number}"
 
 
+def small_literals(modules: list[Module]) -> Iterator[str]:
+    """Numbers in solvers/ and cv/ that are as small as what rounding does, outside of its owners.
+
+    A number that has a name counts once. Numbers up to 1e-100, which keep a division from 0, do not
+    count.
+    """
+    for module in modules:
+        if module.name in ROUNDING or not module.name.startswith(("solvers/", "cv/")):
+            continue
+        for node in ast.walk(module.tree):
+            number = isinstance(node, ast.Constant) and isinstance(node.value, float)
+            if number and 1e-100 < node.value < SMALL:
+                yield f"{module.name}:{node.lineno}: {node.value:g}"
+
+
 def positions(function: ast.FunctionDef, name: str) -> int:
     """How many values a function takes by position from a parameter that is a tuple; 1 if none."""
     most = 1
@@ -365,6 +389,14 @@ def tests_that_patch(tests: list[Module]) -> Iterator[str]:
                 yield f"{module.name}: {node.name}"
 
 
+def stand_ins(tests: list[Module]) -> Iterator[str]:
+    """Parts of the package that tests replace by the table of ``support/stand_ins.py``."""
+    for module in tests:
+        for node in module.tree.body if module.name == "support/stand_ins.py" else ():
+            if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "TARGETS":
+                yield from ast.literal_eval(node.value).values()
+
+
 def read_modules(root: Path) -> list[Module]:
     """The modules of a folder and of the folders below."""
     found = []
@@ -407,6 +439,7 @@ def main() -> None:
         "questions whether folds have rows or moments": questions_of_folds(modules),
         "questions whether columns are few, outside core/plan.py": questions_of_width(modules),
         "modules unit_* beside plain ones": twins,
+        "small numbers outside the modules that own rounding": small_literals(modules),
         "records that a search returns": records_with(modules, SAYS_HOW_IT_ENDED),
         "formats of nodes and leaves": records_with(modules, SAYS_WHAT_IS_FREE),
         "places that read a clock": clocks(modules),
@@ -428,6 +461,7 @@ def main() -> None:
         "module-level numbers": numbers,
         "names that tests import from the inside": inside_names(tests),
         "tests and helpers that patch": tests_that_patch(tests),
+        "parts that stand-ins of tests replace": stand_ins(tests),
     }
     for title, some in counts.items():
         named = list(some)

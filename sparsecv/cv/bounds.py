@@ -21,6 +21,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Answer
+from ..solvers.core.rounding import (
+    BOUND_SHARE,
+    STEP_SHARE,
+    WIDENED_SHARE_OF_CENTRE,
+    WIDENED_SHARE_OF_YY,
+)
 from ..solvers.relaxation.ellipsoid import LONGEST, Ellipsoid, ShiftedForm, Spectrum, ellipsoid
 from ..solvers.relaxation.gram import GramForm
 from ..solvers.relaxation.perspective import Relaxation
@@ -37,10 +43,6 @@ EIGENVALUE_SHARES = (0.9, 0.6, 0.3)
 # Shares of γ that are kept out of the perspective (ε > 0), where XᵀX is singular. Every share
 # gives an ellipsoid and takes one factorisation. The numbers are choices.
 GAMMA_SHARES = (1e-3, 0.1, 0.5, 0.9)
-# Relative amount by which every bound is widened for rounding. A square or a difference of two
-# numbers takes at most four roundings of relative error 1.1e-16. They add up to less than half of
-# the amount.
-BOUND_ROUNDING = 1e-15
 
 
 def squared_error_bounds(low: Array, high: Array) -> tuple[Array, Array]:
@@ -65,7 +67,7 @@ def squared_error_bounds(low: Array, high: Array) -> tuple[Array, Array]:
     (array([0., 4.]), array([ 9., 16.]))
     """
     least = np.maximum(np.maximum(low, -high), 0.0)
-    return least**2 * (1.0 - BOUND_ROUNDING), np.maximum(low**2, high**2) * (1.0 + BOUND_ROUNDING)
+    return least**2 * (1.0 - STEP_SHARE), np.maximum(low**2, high**2) * (1.0 + STEP_SHARE)
 
 
 def row_bounds(region: Ellipsoid, rows: ArrayLike, targets: ArrayLike) -> Bounds:
@@ -190,7 +192,7 @@ def objective_gap_bound(full_lower: float, fold_upper: float) -> float:
     0.25
     """
     difference = full_lower - fold_upper
-    return max(difference - BOUND_ROUNDING * (abs(full_lower) + abs(fold_upper)), 0.0)
+    return max(difference - STEP_SHARE * (abs(full_lower) + abs(fold_upper)), 0.0)
 
 
 def bounds_along_gamma(gammas: Array, lower: Array) -> Array:
@@ -216,7 +218,7 @@ def bounds_along_gamma(gammas: Array, lower: Array) -> Array:
                 corners.pop()
             corners.append(i)
         increasing[:, t] = np.interp(x, x[corners], np.array(y)[corners])
-    return increasing[place[1:]] * (1.0 - BOUND_ROUNDING)
+    return increasing[place[1:]] * (1.0 - STEP_SHARE)
 
 
 def _is_below(x: Array, y: list[float], left: int, middle: int, right: int) -> bool:
@@ -346,7 +348,7 @@ def epsilons(gamma: float, spectrum: Spectrum) -> list[float]:
 
     spectrum: Eigenvalues of the training rows' XᵀX.
     """
-    least = 2.0 * spectrum.least() * (1.0 - 1e-9)
+    least = 2.0 * spectrum.least() * (1.0 - BOUND_SHARE)
     below = [] if least <= 0.0 else [-share * least for share in EIGENVALUE_SHARES]
     above = [] if spectrum.full_rank else [share * gamma for share in GAMMA_SHARES]
     return [*below, 0.0, *above]
@@ -374,9 +376,7 @@ def open_node_range(
     gamma, leaves = problem.gamma, found.leaves
     assert leaves is not None
     upper, beta, n_nodes = found.objective, leaves.beta, leaves.size
-    # Factors 1 + 1e-9, and the shares 1e-13 of yᵀy and 1e-12 of a prediction, are reserves for the
-    # rounding of the few operations here, some 1e-15 of the same numbers. They are choices.
-    reserve, predicted = 1.0 + 1e-9, beta @ rows.T
+    reserve, predicted = 1.0 + BOUND_SHARE, beta @ rows.T
     length = min(problem.given_length(upper), LONGEST)
     ball = (length + np.linalg.norm(beta, axis=1)) * reserve
     # A working γ adds to the objective of the optimum at the given γ.
@@ -384,13 +384,14 @@ def open_node_range(
     low, high = np.zeros(n_nodes), np.full(n_nodes, np.inf)
     for epsilon in epsilons(gamma, spectrum):
         bound = leaves.bounds(ShiftedForm(gram, gamma, epsilon), problem.tau)
-        gap = np.maximum(upper - bound, 0.0) * reserve + 1e-13 * gram.yy + found.rounding
+        gap = np.maximum(upper - bound, 0.0) * reserve
+        gap = gap + WIDENED_SHARE_OF_YY * gram.yy + found.rounding
         radius = np.sqrt(gap + spectrum.unseen(epsilon / 2.0, ball))
         # Theorem 2: the ellipsoid moves predictions by its radius times the length of the row's
         # image. Where XᵀX + ε/2 is singular the rest of the row sees the ball alone.
         image, unseen_length = spectrum.image(rows, epsilon / 2.0)
         width = radius[:, None] * np.linalg.norm(image, axis=1) + ball[:, None] * unseen_length
-        width = width * reserve + 1e-12 * np.abs(predicted)
+        width = width * reserve + WIDENED_SHARE_OF_CENTRE * np.abs(predicted)
         least, most = squared_error_bounds(predicted - width - targets, predicted + width - targets)
         low = np.maximum(low, least.sum(axis=1))
         high = np.minimum(high, most.sum(axis=1))

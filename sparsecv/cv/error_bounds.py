@@ -12,14 +12,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..solvers.core.rounding import SUM_SHARE
 from ..solvers.kernels.compiled import kernel
 from ..solvers.kernels.envelope import Fits, ridge_objective
 from ..solvers.kernels.linalg import EPS, least_of_parabola
 
-# Sums of floating-point numbers are taken to be off by at most this share of the sum of their
-# absolute values. A sum of m terms is off by at most m times 1.1e-16, so that this serves sums of
-# up to 9,000 terms. Sums over more held-out rows than that take a larger share (``bound_cell``).
-SUMS = 1e-12
 # Stands for an error of coefficients without any bound. It is finite, so that a held-out row of
 # zeros keeps the prediction 0, and so large that its square exceeds any objective.
 UNBOUNDED = 1e200
@@ -108,7 +105,7 @@ def error_at(data, off, c, j, t):
             part = coef[c, i, m] / (squares[c, m] + t)
             residual -= part
             size += abs(part)
-        wrong = off * length[c, i] + SUMS * (size + abs(targets[j, i]))
+        wrong = off * length[c, i] + SUM_SHARE * (size + abs(targets[j, i]))
         total += (abs(residual) + wrong) ** 2
     return total
 
@@ -119,7 +116,7 @@ def lower_error(data, off, c, j, low, high, sums):
     total, targets = 0.0, data.targets
     for i in range(targets.shape[1]):
         size = bracket_row(data.coef, data.fits.squares, c, i, low, high, sums)
-        wrong = off * data.length[c, i] + SUMS * (size + abs(targets[j, i]))
+        wrong = off * data.length[c, i] + SUM_SHARE * (size + abs(targets[j, i]))
         total += least_square(
             targets[j, i] - sums[0, 1] - wrong, targets[j, i] - sums[0, 0] + wrong
         )
@@ -149,7 +146,7 @@ def add_rows(data, off, c, j, cell, sums, total):
             part = coef[c, i, m] * share
             residual -= part
             change += part * share
-        wrong = off * length[c, i] + SUMS * (size + abs(y))
+        wrong = off * length[c, i] + SUM_SHARE * (size + abs(y))
         least, most = y - sums[0, 1], y - sums[0, 0]
         far = max(abs(least), abs(most))
         # r' is Σ c/(d + t)², r'' is −2 Σ c/(d + t)³.
@@ -164,9 +161,9 @@ def add_rows(data, off, c, j, cell, sums, total):
         total[2] += bend
         total[3] += least_square(least - wrong, most + wrong)
         # The exact r is within ``wrong`` of the computed one, and the three terms of the parabola
-        # are off by their share SUMS at the ends of the cell.
+        # are off by their share SUM_SHARE at the ends of the cell.
         steep = max(abs(sums[1, 0]), abs(sums[1, 1]))
-        total[4] += (2.0 * far + wrong) * wrong + SUMS * (
+        total[4] += (2.0 * far + wrong) * wrong + SUM_SHARE * (
             far * far + 2.0 * far * steep * width + abs(bend) * width * width
         )
         total[5] += (abs(residual) + wrong) ** 2
@@ -220,8 +217,8 @@ def bound_cell(cell, data, work, out):
                 most = max(most, error_at(data, off, c, j, middle))
         fixed += least if count > 0 else 0.0
         upper += most if most >= 0.0 else np.inf
-    share = max(SUMS, EPS * data.targets.size)
-    total[4] *= share / SUMS
+    share = max(SUM_SHARE, EPS * data.targets.size)
+    total[4] *= share / SUM_SHARE
     parabola = least_of_parabola(total[0], total[1], 0.5 * total[2], low - middle, high - middle)
     out[0] = (fixed + max(total[3], parabola - total[4])) * (1.0 - share)
     out[1] = (upper + total[5]) * (1.0 + share)

@@ -29,8 +29,8 @@ from ..solvers.core.leaves import Leaves
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Answer, Status, worst
+from ..solvers.core.rounding import attained_margin
 from ..solvers.core.ties import first_by_exchanges, has_ties
-from ..solvers.leaps.all_sizes import attained_margin
 from ..solvers.leaps.deleted_rows import DeletedRowSubsets, deleted_fits
 from ..solvers.leaps.gamma_trees import Listed
 from ..solvers.leaps.open_nodes import prediction_ranges

@@ -16,6 +16,7 @@ from ..solvers.branching.single import branch_and_bound
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Answer, Status, worst
+from ..solvers.core.rounding import BOUND_SHARE, WIDENED_SHARE_OF_CENTRE, WIDENED_SHARE_OF_YY
 from ..solvers.core.threads import cached
 from ..solvers.relaxation.ellipsoid import Spectrum
 from ..solvers.relaxation.gram import TOLERANCE, GramForm, wants_gram
@@ -225,11 +226,11 @@ class SharedTree:
             every = np.full(ledger.k, shift)
             beta, bound = left_out.centres(relaxation, half, int(ledger.taus[t]), every)
             spread = left_out.spreads(H, shift, every_fold)
-            # The reserves for rounding are those of ``open_node_range``.
-            gap = np.maximum(upper - bound, 0.0) * (1 + 1e-9)
-            radius = np.sqrt((gap + 1e-13 * self.full.yy) * spread) * (1 + 1e-9)
+            reserve = 1.0 + BOUND_SHARE
+            gap = np.maximum(upper - bound, 0.0) * reserve
+            radius = np.sqrt((gap + WIDENED_SHARE_OF_YY * self.full.yy) * spread) * reserve
             predicted = np.einsum("ij,ij->i", H, beta)
-            width = radius + 1e-12 * np.abs(predicted)
+            width = radius + WIDENED_SHARE_OF_CENTRE * np.abs(predicted)
             low, high = predicted - width - targets, predicted + width - targets
             least_error, most_error = squared_error_bounds(low, high)
             finite = np.isfinite(radius)

@@ -24,10 +24,11 @@ from ..solvers.core.limits import Limits
 from ..solvers.core.plan import holds_tree
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status, nothing_left
+from ..solvers.core.rounding import CERTAIN_SHARE
 from ..solvers.core.subset_fit import independent_columns, inflation_factors
 from ..solvers.core.threads import on_one_thread
 from ..solvers.kernels.fits import LEAST_SINGULAR_VALUE_OF_QUICK_FITS
-from ..solvers.leaps.all_sizes import CERTAIN_SHARE, n_best_subsets
+from ..solvers.leaps.all_sizes import n_best_subsets
 from ..solvers.leaps.deleted_rows import LEAST_ONE_MINUS_LEVERAGE
 from .row_influence import Influence, Lighter, lead_of, row_influence, scale_ratios
 

@@ -28,15 +28,10 @@ from .core.plan import (
 from .core.problem import SparseRidgeProblem, checked_sizes
 from .core.quick_fits import fit_supports
 from .core.result import Answer, Status, worst
+from .core.rounding import all_certain, coefficient_spread, rounding_margin
 from .core.threads import cached
 from .kernels.linalg import Array
-from .leaps.all_sizes import (
-    SizesTree,
-    all_certain,
-    best_subsets,
-    coefficient_spread,
-    rounding_margin,
-)
+from .leaps.all_sizes import SizesTree, best_subsets
 from .leaps.gamma_trees import GammaTrees, Listed
 from .relaxation.perspective import Relaxation, perspective_relaxation
 from .ridge_fits import SupportPath

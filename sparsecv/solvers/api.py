@@ -19,6 +19,7 @@ from .certificate import given_certificate
 from .core.limits import Limits, StopFlag
 from .core.problem import SparseRidgeProblem, checked_support
 from .core.result import Answer, Status, nothing_left
+from .core.rounding import BOUND_SHARE
 from .core.threads import on_one_thread
 from .core.ties import first_answer
 
@@ -192,7 +193,7 @@ def _native(
     how: dict[str, Any] = {"tol": tol, "worst_gap": WORST_GAP, "n_jobs": n_jobs}
     search = SizeSearch(problem, size, warm_starts, **how).run(limits)
     (found,) = search.answers
-    closed = found.objective <= nothing_left(problem.yy) or found.gap <= max(tol, 1e-9)
+    closed = found.objective <= nothing_left(problem.yy) or found.gap <= max(tol, BOUND_SHARE)
     return replace(
         found,
         status=Status.OPTIMAL if closed else found.status,

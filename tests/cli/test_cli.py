@@ -13,6 +13,7 @@ from sklearn.model_selection import TimeSeriesSplit
 from support.clocks import WorkClock
 from support.commands import Capture, check_model, run_json
 from support.inside import main
+from support.stand_ins import standing_in
 from support.tables import growing_columns, write_csv
 
 import sparsecv
@@ -142,9 +143,7 @@ def test_tables_fit_eighty_columns(factor: float, capsys: Capture) -> None:
         ("projected", ["--no-nested"], 6 + 5),  # The second has the first one's models of all rows.
     ],
 )
-def test_a_checkpoint_holds_every_fold(
-    rule: str, more: list[str], problems: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_checkpoint_holds_every_fold(rule: str, more: list[str], problems: int) -> None:
     write_csv(Path("t.csv"), *growing_columns())
     arguments = ["cv", "t.csv", "--gamma", "0.1,10", "--checkpoint", "kept/here", "--rule", rule]
     arguments += ["--time-limit", "1000", *more]
@@ -155,8 +154,7 @@ def test_a_checkpoint_holds_every_fold(
     def refuse(*_: Any, **__: Any) -> None:
         raise AssertionError("solved again")
 
-    with monkeypatch.context() as patch:
-        patch.setattr("sparsecv.cv.estimate.support_path", refuse)
+    with standing_in(path_of_a_fold=refuse):
         second = run_json(*arguments)
     assert dict(entries(second)) == dict(entries(first))
     files[0].write_text("{broken", encoding="utf-8")

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from support.commands import hard_csv
 from support.inside import main
+from support.stand_ins import StandIn
 from support.tables import growing_columns, write_csv
 
 import sparsecv
@@ -151,13 +152,13 @@ def test_interrupt_of_the_command(arguments: list[str]) -> None:
         assert "Ctrl-C" in saved["note"]
 
 
-def test_interrupt_after_the_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupt_after_the_choice(stand_in: StandIn) -> None:
     """The chosen model is written where Ctrl-C comes while other subsets are ranked."""
 
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("sparsecv.cli.cv.alternatives_of_sizes", interrupted)
+    stand_in(alternatives_of_the_command=interrupted)
     write_csv(Path("t.csv"), *growing_columns())
     files = "--save", "m.json", "--json", "o.json"
     assert main(["cv", "t.csv", "--gamma", "1", "--n-best", "2", *files]) == 130

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from support.inside import CLOCK, compiled, main
+from support.stand_ins import StandIn
 from support.tables import five_columns, write_csv
 
 from sparsecv.clock import Clock
-from sparsecv.report import progress
 from sparsecv.report.progress import Steps
 
 Capture = pytest.CaptureFixture[str]
@@ -18,7 +18,9 @@ LINE = re.compile(r"[0-9]+ s: (.+): ([0-9]+) of ([0-9]+) steps")
 OF_SEARCHES = re.compile(r"[γτ]|cell|problem")
 
 
-def lines(monkeypatch: pytest.MonkeyPatch, *options: str) -> list[tuple[str, int, int]]:
+def lines(
+    monkeypatch: pytest.MonkeyPatch, stand_in: StandIn, *options: str
+) -> list[tuple[str, int, int]]:
     """What stands in the line of progress after every report of a cross-validation."""
     write_csv(Path("t.csv"), *five_columns())
     found: list[tuple[str, int, int]] = []
@@ -32,7 +34,7 @@ def lines(monkeypatch: pytest.MonkeyPatch, *options: str) -> list[tuple[str, int
         assert match is not None
         found.append((match[1], int(match[2]), int(match[3])))
 
-    monkeypatch.setattr(Steps, "__call__", told)
+    stand_in(show_steps=told)
     assert main(["cv", "t.csv", "--html", "r.html", *options]) in (0, 1)
     return found
 
@@ -48,9 +50,9 @@ def lines(monkeypatch: pytest.MonkeyPatch, *options: str) -> list[tuple[str, int
     ],
 )
 def test_numbers_only_grow_and_words_are_those_of_users(
-    options: list[str], monkeypatch: pytest.MonkeyPatch
+    options: list[str], monkeypatch: pytest.MonkeyPatch, stand_in: StandIn
 ) -> None:
-    found = lines(monkeypatch, *options)
+    found = lines(monkeypatch, stand_in, *options)
     words, done, total = zip(*found, strict=True)
     assert list(done) == sorted(done)
     assert list(total) == sorted(total)
@@ -65,24 +67,23 @@ def test_numbers_only_grow_and_words_are_those_of_users(
     assert words[-1] == "reports and pictures"
 
 
-def test_verbose_tells_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = lines(
-        monkeypatch, "--gamma", "1,2", "--rule", "minimum", "--method", "search", "--verbose"
-    )
+def test_verbose_tells_more(monkeypatch: pytest.MonkeyPatch, stand_in: StandIn) -> None:
+    asked = "--gamma", "1,2", "--rule", "minimum", "--method", "search", "--verbose"
+    found = lines(monkeypatch, stand_in, *asked)
     assert any("γ = 2" in words for words, _, _ in found)
 
 
-def test_compiling_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compiling_is_said(stand_in: StandIn) -> None:
     steps = Steps()
     steps("fitting the folds", 0, 5)
     steps("fitting the folds", 2, 5)
     assert steps.line == "0 s: fitting the folds: 2 of 5 steps"
-    monkeypatch.setattr(CLOCK, "compiles", True)
+    stand_in(compiles=True)
     assert steps.line == "0 s: compiling, once: 2 of 5 steps"
 
 
 def test_a_kernel_that_is_compiled_is_being_compiled(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stand_in: StandIn
 ) -> None:
     """Loading a kernel from its file is no compiling; making the file is."""
     source = "from sparsecv.solvers.kernels.compiled import kernel\n\n\n@kernel\ndef one(x):\n"
@@ -96,7 +97,7 @@ def test_a_kernel_that_is_compiled_is_being_compiled(
         seen.append(CLOCK.compiles)
         save(self, *what)
 
-    monkeypatch.setattr(compiled.KernelCache, "save_overload", saved)
+    stand_in(save_kernel=saved)
     from fresh_kernel import one  # type: ignore[import-not-found]
 
     assert one(1.0) == 2.0
@@ -104,8 +105,8 @@ def test_a_kernel_that_is_compiled_is_being_compiled(
     assert not CLOCK.compiles
 
 
-def test_lines_come_while_a_command_works(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
-    monkeypatch.setattr(progress, "FIRST_LINE_SECONDS", 0.02)
+def test_lines_come_while_a_command_works(stand_in: StandIn, capsys: Capture) -> None:
+    stand_in(FIRST_LINE_SECONDS=0.02)
     write_csv(Path("t.csv"), *five_columns())
     assert main(["cv", "t.csv", "--nested"]) == 0
     said = [LINE.fullmatch(line) for line in capsys.readouterr().err.splitlines()]

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from support.commands import Capture, complaint
 from support.inside import main
+from support.stand_ins import StandIn
 from support.tables import growing_columns, write_csv
 
 from sparsecv.cli.grids import parse_gammas, parse_taus
@@ -138,12 +139,12 @@ REFUSED = {
 
 
 @pytest.fixture
-def nothing_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+def nothing_is_searched(stand_in: StandIn) -> None:
     def searched(*_: Any, **__: Any) -> None:
         raise AssertionError("searched first")
 
-    monkeypatch.setattr("sparsecv.cv.engine.Surface.visit", searched)
-    monkeypatch.setattr("sparsecv.selection.run.best_support", searched)
+    stand_in(visit=searched)
+    stand_in(best_model=searched)
 
 
 def written() -> list[str]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from support.commands import Capture, hard_csv, run_json
 from support.inside import Prover, main
 from support.problems import many_alike
+from support.stand_ins import StandIn
 from support.tables import growing_columns, write_csv
 
 from sparsecv import SparseRidgeCV
@@ -104,9 +105,9 @@ def test_the_same_gammas_as_in_python() -> None:
 
 @pytest.mark.parametrize("command", [["cv", "--rule", "minimum"], ["fit"]])
 def test_only_a_limit_that_was_named_exits_with_one(
-    command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: Capture
+    command: list[str], stand_in: StandIn, capsys: Capture
 ) -> None:
-    monkeypatch.setattr("sparsecv.cv.settings.DEFAULT_SECONDS", 0.1)
+    stand_in(DEFAULT_SECONDS=0.1)
     hard_csv(Path("hard.csv"))
     arguments = [command[0], "hard.csv", *command[1:], "--tau", "15", "--gamma", "0.01"]
     assert main(arguments) == 0
@@ -221,10 +222,10 @@ def test_a_limit_that_is_not_reached_changes_nothing() -> None:
     assert documents[0] == documents[1]
 
 
-def test_a_proved_choice_whose_model_is_left_with_a_gap(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proved_choice_whose_model_is_left_with_a_gap(stand_in: StandIn) -> None:
     real = Prover.search_model
     no_time = lambda *args: real(*args[:-1], args[-1].within(0.0))  # noqa: E731
-    monkeypatch.setattr(Prover, "search_model", no_time)
+    stand_in(search_model=no_time)
     options = ["--gamma", "1", "--tau", "15", "--rule", "minimum", "--time-limit", "900"]
     document = run_json("cv", write_csv(TABLE, *many_alike(1.0)), *options, status=1)
     assert (document["chosen"]["certified"], document["model"]["proved"]) == (True, False)

@@ -31,6 +31,7 @@ from support.inside import (
     make_folds,
     make_synthetic,
 )
+from support.stand_ins import StandIn
 
 from sparsecv import SparseRidgeCV
 from sparsecv.cv.gamma_step import gamma_step
@@ -179,10 +180,10 @@ def test_more_columns_start_at_the_best_of_ten() -> None:
     assert least_is_proved(found)
 
 
-def test_iterations_and_time_are_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_iterations_and_time_are_limits(stand_in: StandIn) -> None:
     data = folds_of(5)
     taus = np.arange(1, 9)
-    monkeypatch.setattr(alternating, "MAX_ITERATIONS", 1)
+    stand_in(MAX_ITERATIONS=1)
     assert len(alternate(Surface(data, taus), start=1e4).trace) == 1
     for start in (-1.0, 0.0, np.inf, np.nan):
         with pytest.raises(InputError, match="gamma must be"):
@@ -347,12 +348,11 @@ def test_intervals_are_finite_whatever_the_time(bounds: str, tol: float) -> None
 
 @pytest.mark.parametrize("ended", [Status.PRECISION, Status.FAILED, Status.TIME_LIMIT])
 def test_a_fold_whose_search_ends_without_a_proof_is_searched_once(
-    ended: Status, monkeypatch: pytest.MonkeyPatch
+    ended: Status, stand_in: StandIn
 ) -> None:
     """Outside solvers may fail, or stop, where no limit was reached."""
     from dataclasses import replace
 
-    from sparsecv.cv import shared_tree
     from sparsecv.solvers import solve
 
     searches = 0
@@ -363,7 +363,7 @@ def test_a_fold_whose_search_ends_without_a_proof_is_searched_once(
         assert searches <= 8 * 5 + 1  # one for every τ and fold, and one of all rows
         return replace(solve(*arguments, **options), status=ended)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(shared_tree, "best_support", unproved)
+    stand_in(best_support_of_a_fold=unproved)
     X, y, _ = make_synthetic(30, 8, 3, 0.7, 1.0, seed=1)
     data = RowFolds(RowTable(X, y), make_folds(5, 30, seed=0))
     result = cross_validate(

@@ -25,8 +25,8 @@ from support.inside import (
     Settings,
     cross_validate,
     make_folds,
-    shared_tree,
 )
+from support.stand_ins import StandIn
 
 from sparsecv import SparseRidgeCV
 from sparsecv.cv.fold_proofs import ProofRun
@@ -85,7 +85,7 @@ def test_errors_at_gamma_zero_are_not_those_at_the_working_gamma(number: int) ->
     assert list(FOLDS["dependent rows"](rng, number)) == []
 
 
-def test_unfinished_proofs_of_rows_that_no_fold_sees(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unfinished_proofs_of_rows_that_no_fold_sees(stand_in: StandIn) -> None:
     """The same where the models of all rows are proved and the folds are not."""
     rng = np.random.default_rng(55)
     X = rng.normal(size=(40, 5))
@@ -110,7 +110,7 @@ def test_unfinished_proofs_of_rows_that_no_fold_sees(monkeypatch: pytest.MonkeyP
     prover = CellProver(ledger, [0], work, RunPlan.of(Settings(prove="all"), data))
     assert prover.prove(of_everything) == [0]
     unfinished = dataclasses.replace(found[0], status=Status.TIME_LIMIT)
-    monkeypatch.setattr(shared_tree, "branch_and_bound", lambda *_, **__: unfinished)
+    stand_in(branch_and_bound_of_folds=lambda *_, **__: unfinished)
     for t in range(taus.size):
         prover.prove_folds([(0, t, j) for j in range(data.folds.k)])
     truth = brute_force(X, y, data.folds.pairs, [gamma], taus, True)

@@ -29,12 +29,11 @@ from support.inside import (
     Surface,
     Table,
     all_partitions,
-    estimate,
     main,
     prepare,
-    shared_tree,
 )
 from support.problems import regression
+from support.stand_ins import StandIn, real, standing_in
 from support.studies import first_of
 from support.tables import write_csv
 
@@ -74,17 +73,12 @@ def run(
     return first_of(Study.of(prepared.data, prepared.design, wanted)).result
 
 
-def forbid_solving(monkeypatch: pytest.MonkeyPatch) -> None:
+def forbid_solving(stand_in: StandIn) -> None:
     def refuse(*_: Any, **__: Any) -> None:
         raise AssertionError("solved again")
 
-    for module, name in (
-        (estimate, "support_path"),
-        (estimate, "best_subsets_rows_deleted"),
-        (shared_tree, "best_support"),
-        (shared_tree, "branch_and_bound"),
-    ):
-        monkeypatch.setattr(module, name, refuse)
+    stand_in(path_of_a_fold=refuse, best_subsets_rows_deleted=refuse)
+    stand_in(best_support_of_a_fold=refuse, branch_and_bound_of_folds=refuse)
 
 
 def equal(a: CVResult, b: CVResult, *, same_start: bool = True) -> bool:
@@ -100,14 +94,12 @@ def equal(a: CVResult, b: CVResult, *, same_start: bool = True) -> bool:
 
 
 @pytest.mark.parametrize("folds", ["4", "loo"])
-def test_second_run_solves_nothing(
-    folds: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_second_run_solves_nothing(folds: str, tmp_path: Path, stand_in: StandIn) -> None:
     X, y = table()
     first = run(tmp_path / "new" / "folder", X, y, folds=folds)
     units = 1 if folds == "loo" else 4  # All rows left out share a tree; the model has a file, too.
     assert len(list((tmp_path / "new" / "folder").iterdir())) == 2 * (units + 1)
-    forbid_solving(monkeypatch)
+    forbid_solving(stand_in)
     again = run(tmp_path / "new" / "folder", X, y, folds=folds, settings=Settings(n_jobs=2))
     assert equal(again, first)
     # any subset and order of the γ already done
@@ -202,26 +194,24 @@ def test_damaged_files_are_one_warning_for_all_outer_folds(
     assert capsys.readouterr().err.count("are ignored") == 1
 
 
-def interrupt_at(monkeypatch: pytest.MonkeyPatch, name: str, number: int) -> list[int]:
+def interrupt_at(stand_in: StandIn, name: str, number: int) -> list[int]:
     """Ctrl-C at the call of that number; the list grows by one a call."""
-    real, calls = getattr(estimate, name), []
+    plain, calls = real(name), []
 
     def interrupted(*args: Any, **options: Any) -> Any:
         calls.append(len(calls))
         if len(calls) == number:
             raise KeyboardInterrupt
-        return real(*args, **options)
+        return plain(*args, **options)
 
-    monkeypatch.setattr(estimate, name, interrupted)
+    stand_in(**{name: interrupted})
     return calls
 
 
-def test_interrupted_run_keeps_the_folds_it_finished(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_interrupted_run_keeps_the_folds_it_finished(tmp_path: Path, stand_in: StandIn) -> None:
     X, y = table()
     whole = run(None, X, y)
-    calls = interrupt_at(monkeypatch, "fold_unit", 3)
+    calls = interrupt_at(stand_in, "fold_unit", 3)
     with pytest.raises(KeyboardInterrupt) as caught:
         run(tmp_path, X, y)
     # Two folds are exact. The others were not begun: no model that has seen them stands in.
@@ -234,17 +224,17 @@ def test_interrupted_run_keeps_the_folds_it_finished(
 
 
 def test_interrupted_leave_one_out_keeps_the_gammas_it_finished(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, stand_in: StandIn
 ) -> None:
     X, y = table()
-    calls = interrupt_at(monkeypatch, "best_subsets_rows_deleted", 2)
+    whole = run(None, X, y, folds="loo")
+    calls = interrupt_at(stand_in, "best_subsets_rows_deleted", 2)
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path, X, y, folds="loo")
     assert len(list(tmp_path.iterdir())) == 2  # the rows left out, and the model
     resumed = run(tmp_path, X, y, folds="loo")
     assert len(calls) == 2 + 1
-    monkeypatch.undo()
-    assert equal(resumed, run(None, X, y, folds="loo"))
+    assert equal(resumed, whole)
 
 
 def test_intervals_are_not_kept(tmp_path: Path) -> None:
@@ -313,23 +303,21 @@ def written(folder: Path) -> set[tuple[str, int]]:
     return {(path.name, path.stat().st_ino) for path in folder.iterdir()}
 
 
-def test_a_hard_run_that_is_killed_after_any_write(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_hard_run_that_is_killed_after_any_write(tmp_path: Path, stand_in: StandIn) -> None:
     whole = hard(None)
     assert whole.complete
     estimates = hard(None, time_limit=0.0).table("cv_error")
     assert (np.abs(estimates - whole.table("cv_error")) > 1e-9).any()
-    real, writes, last = Checkpoint.save, [0], [10**9]
+    plain, writes, last = Checkpoint.save, [0], [10**9]
 
     def save(self: Checkpoint, ledger: Ledger, g: int, units: Units) -> None:
         before = written(self.folder.path)
-        real(self, ledger, g, units)
+        plain(self, ledger, g, units)
         writes[0] += written(self.folder.path) != before
         if writes[0] >= last[0]:
             raise Killed
 
-    monkeypatch.setattr(Checkpoint, "save", save)
+    stand_in(save_checkpoint=save)
     hard(tmp_path / "whole")
     total = writes[0]
     assert total >= 6
@@ -342,8 +330,7 @@ def test_a_hard_run_that_is_killed_after_any_write(
         else:  # trials last a number of seconds: on a busy machine a run writes less often
             assert last[0] > 2
             break
-        with monkeypatch.context() as patch:
-            patch.setattr(Checkpoint, "save", real)
+        with standing_in(save_checkpoint=plain):
             again = hard(folder)
         for name in ("cv_error", "lower", "upper"):
             np.testing.assert_allclose(again.table(name), whole.table(name), rtol=1e-12)

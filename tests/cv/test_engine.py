@@ -22,13 +22,13 @@ from support.inside import (
     StopFlag,
     Summary,
     cross_validate,
-    estimate,
     least_is_proved,
     make_design,
     make_folds,
     make_synthetic,
 )
 from support.problems import regression
+from support.stand_ins import StandIn
 
 from sparsecv.cv.engine import interruptible
 
@@ -175,13 +175,13 @@ def test_parallel_folds_give_the_same_numbers(method: str, cv: Any) -> None:
                     )
 
 
-def test_many_rows_share_trees_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_rows_share_trees_in_blocks(stand_in: StandIn) -> None:
     """Leave-one-out in several shared trees, serial and parallel, equals one tree."""
     X, y = regression(50, 5, {0: 1.0}, seed=5)
     case = Case(X, y, Protocol(), "loo", [0.5])
     whole = case.run("exact")
     assert whole.by_gamma[0].n_mio == 1
-    monkeypatch.setattr(estimate, "FOLDS_PER_TREE", 7)
+    stand_in(FOLDS_PER_TREE=7)
     for n_jobs in (1, 2):
         blocks = case.run("exact", n_jobs=n_jobs)
         assert blocks.by_gamma[0].n_mio == 8

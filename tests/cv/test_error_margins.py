@@ -30,6 +30,7 @@ from support.inside import (
     make_folds,
     project_fold,
 )
+from support.stand_ins import StandIn
 from support.table_attacks import TABLES
 
 from sparsecv import SparseRidgeCV
@@ -143,7 +144,7 @@ def test_one_factor_bounds_the_margins_of_all_supports(n: int) -> None:
 
 
 def test_a_tiny_gamma_does_not_send_the_supports_of_others_to_a_look_at_each(
-    monkeypatch: pytest.MonkeyPatch,
+    stand_in: StandIn,
 ) -> None:
     """Margins hold at every γ of a path; where one factor per γ is enough, nothing else is made."""
     X, y = money_and_total()
@@ -164,7 +165,7 @@ def test_a_tiny_gamma_does_not_send_the_supports_of_others_to_a_look_at_each(
         looked_at.append(at.given_gamma)
         return support_margin(at, *more)
 
-    monkeypatch.setattr("sparsecv.solvers.core.error_margin.support_margin", counted)
+    stand_in(support_margin=counted)
     margins = path_margins(problem, gammas, path.supports, *held, errors, 1e-6 * errors)
     assert set(looked_at).isdisjoint({1e6, 1e8})
     for t, size in enumerate((2, 3)):

@@ -31,11 +31,11 @@ from support.inside import (
     estimate,
     make_folds,
     shared_tree,
-    size_sweep,
 )
+from support.stand_ins import StandIn
 
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV
-from sparsecv.solvers import answers, support_path
+from sparsecv.solvers import support_path
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -117,9 +117,9 @@ def assert_same_fold(ours: Ledger, theirs: Ledger, g: int, j: int) -> None:
 
 
 @pytest.fixture(autouse=True)
-def swaps_of_a_first_gamma_end_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+def swaps_of_a_first_gamma_end_by_themselves(stand_in: StandIn) -> None:
     """On a busy machine the clock would end them in one run and not in the other."""
-    monkeypatch.setattr(answers, "LEAST_SECONDS_AT_FIRST_GAMMA", 60.0)
+    stand_in(LEAST_SECONDS_AT_FIRST_GAMMA=60.0)
 
 
 def check_folds(table: Table, folds: Folds, some: Iterable[int], *asked: Any) -> None:
@@ -228,7 +228,7 @@ def test_an_error_in_order_of_time_by_hand() -> None:
     assert model.cv_error_ == pytest.approx(total / rows, rel=1e-10)
 
 
-def test_what_is_left_by_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_left_by_an_interrupt(stand_in: StandIn) -> None:
     """After Ctrl-C what is not proved is an estimate of the training rows, and is called so."""
     X, y, _ = table_of("p > n", False)
     data = RowFolds(RowTable(X, y, True), make_folds(4, y.size, seed=0))
@@ -245,7 +245,7 @@ def test_what_is_left_by_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
                 raise KeyboardInterrupt
             return real(*args, **options)
 
-        monkeypatch.setattr(shared_tree, "branch_and_bound", interrupted)
+        stand_in(branch_and_bound_of_folds=interrupted)
         with pytest.raises(KeyboardInterrupt) as caught:
             cross_validate(data, GAMMAS, taus, Settings(prove="all"))
         partial = caught.value.partial  # type: ignore[attr-defined]
@@ -264,13 +264,13 @@ def test_what_is_left_by_an_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("kind", FOLDS)
 def test_an_open_fold_of_few_columns_does_not_see_its_held_out_rows(
-    kind: str, monkeypatch: pytest.MonkeyPatch
+    kind: str, stand_in: StandIn
 ) -> None:
     """Trees end after some nodes, and folds are estimated from their own rows."""
-    monkeypatch.setattr(answers, "FIRST_NODES", 20)
-    monkeypatch.setattr(size_sweep, "ways", lambda *_: (Way(LEAPS),))
-    monkeypatch.setattr(SizesProver, "prove", one_round_of_few_nodes)
-    shorten_shared_trees(monkeypatch)
+    stand_in(FIRST_NODES=20)
+    stand_in(ways=lambda *_: (Way(LEAPS),))
+    stand_in(prove_sizes=one_round_of_few_nodes)
+    shorten_shared_trees(stand_in)
     rng = np.random.default_rng(2)
     X = rng.standard_normal((26, 22)) + rng.standard_normal((26, 1))
     table = Table(X, X[:, :3].sum(axis=1) + 3.0 * rng.standard_normal(26), None)
@@ -288,14 +288,14 @@ def one_round_of_few_nodes(prover: SizesProver, need: Need) -> list[int]:
     return prover.rows.tolist()
 
 
-def shorten_shared_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+def shorten_shared_trees(stand_in: StandIn) -> None:
     """End every tree that leave-one-out folds share after 30 nodes."""
     real = estimate.best_subsets_rows_deleted
 
     def short(*args: Any, limits: Limits, **options: Any) -> Any:
         return real(*args, limits=limits.within(nodes=30), **options)
 
-    monkeypatch.setattr(estimate, "best_subsets_rows_deleted", short)
+    stand_in(best_subsets_rows_deleted=short)
 
 
 def estimates_of(table: Table, folds: Folds, asked: UnitConstraints | None = None) -> Ledger:
@@ -338,10 +338,10 @@ def test_an_estimate_does_not_depend_on_the_tree_of_all_rows(n: int, p: int, see
 
 
 def test_folds_that_a_shared_tree_leaves_open_have_one_kind_of_answer(
-    monkeypatch: pytest.MonkeyPatch,
+    stand_in: StandIn,
 ) -> None:
     """The tree that folds share ends for reasons of all rows; it decides nothing but proofs."""
-    shorten_shared_trees(monkeypatch)
+    shorten_shared_trees(stand_in)
     rng = np.random.default_rng(2)
     X = rng.standard_normal((26, 22)) + rng.standard_normal((26, 1))
     table = Table(X, X[:, :3].sum(axis=1) + 3.0 * rng.standard_normal(26), None)
@@ -359,9 +359,7 @@ def test_folds_that_a_shared_tree_leaves_open_have_one_kind_of_answer(
     ("kind", "constrained"),
     [*((kind, False) for kind in FOLDS), ("K folds", True), ("ordered", True)],
 )
-def test_estimates_of_short_trees(
-    kind: str, constrained: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_estimates_of_short_trees(kind: str, constrained: bool, stand_in: StandIn) -> None:
     """With trees of so few nodes some folds are proved, at some γ, and others are not.
 
     Under constraints no tree serves several folds, so that leave-one-out is a number of folds.
@@ -373,8 +371,8 @@ def test_estimates_of_short_trees(
     asked = UnitConstraints.of(18, bounds=(low, np.inf)) if constrained else None
     folds = make_folds(FOLDS[kind], 20, seed=0, X=X)
     nodes = estimates_of(table, folds, asked).work.n_nodes[0] / folds.k
-    monkeypatch.setattr(answers, "FIRST_NODES", nodes / (0.08 if constrained else 1.0))
-    monkeypatch.setattr(size_sweep, "ways", lambda *_: (Way(LEAPS),))
+    stand_in(FIRST_NODES=nodes / (0.08 if constrained else 1.0))
+    stand_in(ways=lambda *_: (Way(LEAPS),))
     ours = estimates_of(table, folds, asked)
     for j in (0, folds.k - 1):
         theirs = estimates_of(replaced(table, folds.split(j)[1]), folds, asked)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,6 @@ from support.clocks import WorkClock
 from support.cross_validations import Case, draw_case, least_of
 from support.folds import Bracket, assert_within, inside
 from support.inside import (
-    CellProver,
     CVResult,
     Ledger,
     Limits,
@@ -26,31 +26,29 @@ from support.inside import (
     RowFolds,
     RowTable,
     Settings,
-    SizesProver,
     Surface,
     UnitConstraints,
     alternating,
     cross_validate,
-    estimate,
     least_is_proved,
     make_folds,
     path,
     plan,
     shared_tree,
-    size_sweep,
 )
+from support.stand_ins import StandIn, real, until_closed
 
 from sparsecv import SparseRidgeCV
 from sparsecv.cv.progress import TimedReport
 from sparsecv.cv.settings import default_taus
 from sparsecv.errors import UnprovedWarning
-from sparsecv.solvers import answers
+from sparsecv.solvers import answers, best_subsets_rows_deleted, support_path
 from sparsecv.solvers.supports import promising
 
 pytestmark = pytest.mark.filterwarnings("ignore::sparsecv.errors.ConstantColumnWarning")
 
 
-def limit_nodes(monkeypatch: pytest.MonkeyPatch, nodes: int, only_shared: bool = False) -> None:
+def limit_nodes(stand_in: StandIn, nodes: int, only_shared: bool = False) -> None:
     """Stop every search after ``nodes`` nodes, or only those of trees that folds share."""
 
     def limited(solver: Callable[..., Any]) -> Callable[..., Any]:
@@ -58,21 +56,17 @@ def limit_nodes(monkeypatch: pytest.MonkeyPatch, nodes: int, only_shared: bool =
             *args, **{**options, "limits": options["limits"].within(nodes=nodes)}
         )
 
-    real = shared_tree.best_support
-    monkeypatch.setattr(
-        shared_tree,
-        "best_support",
-        lambda *args, **options: real(*args, **options, node_limit=nodes),
+    best = real("best_support_of_a_fold")
+    stand_in(
+        best_support_of_a_fold=lambda *of, **options: best(*of, **options, node_limit=nodes),
+        best_subsets_rows_deleted=limited(best_subsets_rows_deleted),
     )
-    searches = [(estimate, "best_subsets_rows_deleted")]
     if not only_shared:
         ways = (plan.Way(plan.LEAPS, nodes=nodes),)
-        monkeypatch.setattr(size_sweep, "ways", lambda *_: ways)
-        monkeypatch.setattr(SizesProver, "prove", lambda prover, need: prover.rows.tolist())
-        monkeypatch.setattr(answers, "FIRST_NODES", nodes)
-        monkeypatch.setattr(answers, "NODES_OF_A_PROOF", nodes)
-    for module, name in searches:
-        monkeypatch.setattr(module, name, limited(getattr(module, name)))
+        stand_in(ways=lambda *_: ways)
+        stand_in(prove_sizes=lambda prover, need: prover.rows.tolist())
+        stand_in(FIRST_NODES=nodes)
+        stand_in(NODES_OF_A_PROOF=nodes)
 
 
 def check_bounds(case: Case, result: CVResult, truth: Bracket, what: str) -> None:
@@ -99,8 +93,8 @@ def test_intervals_under_node_limits(data: st.DataObject, nodes: int, only_share
     case = draw_case(data.draw, -6.0, 6.0)
     truth = case.truth()
     for method in ("exact", "grid"):
-        with pytest.MonkeyPatch.context() as monkeypatch:
-            limit_nodes(monkeypatch, nodes, only_shared)
+        with ExitStack() as stack:
+            limit_nodes(until_closed(stack), nodes, only_shared)
             result = case.run(method, time_limit=None)
         check_bounds(case, result, truth, f"{method}, {nodes} nodes")
 
@@ -115,9 +109,7 @@ def test_intervals_under_node_limits(data: st.DataObject, nodes: int, only_share
         ("grid", 4, False),
     ],
 )
-def test_limits_leave_intervals(
-    method: str, cv: Any, only_shared: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_limits_leave_intervals(method: str, cv: Any, only_shared: bool) -> None:
     """The limits above do bite: some intervals are open, and more nodes close them."""
     rng = np.random.default_rng(2)
     X = rng.standard_normal((12, 7)) + rng.standard_normal((12, 1))
@@ -125,8 +117,8 @@ def test_limits_leave_intervals(
     truth = case.truth()
     open_sizes = []
     for nodes in (1, 3, 10, 10_000):
-        with monkeypatch.context() as patch:
-            limit_nodes(patch, nodes, only_shared)
+        with ExitStack() as stack:
+            limit_nodes(until_closed(stack), nodes, only_shared)
             result = case.run(method, time_limit=None)
         check_bounds(case, result, truth, f"{nodes} nodes")
         open_sizes.append(int((~result.table("exact")).sum()))
@@ -221,10 +213,10 @@ def test_estimates_after_the_time_limit(gram: float) -> None:
 
 
 def test_the_model_of_all_rows_is_proved_where_one_fold_is_listed(
-    monkeypatch: pytest.MonkeyPatch,
+    stand_in: StandIn,
 ) -> None:
     """The short tree of all rows is left open, and a later search proves its sizes."""
-    limit_nodes(monkeypatch, 2)
+    limit_nodes(stand_in, 2)
     X = np.array([[-0.7, -0.36, 0.93], [-0.73, -1.0, 0.45], [1.41, 1.36, -1.39]])
     case = Case(X, np.array([1.0, -1.0, 1.0]), Protocol(), [([0, 2], [1])], [0.1, 1.0])
     check_bounds(case, case.run("exact", time_limit=None), case.truth(), "one fold")
@@ -278,7 +270,7 @@ def test_default_taus_and_grids() -> None:
 @pytest.mark.parametrize("p", [40, 50])
 @pytest.mark.parametrize("rule", ["minimum", "one-se"])
 def test_the_chosen_model_is_proved_although_the_errors_take_all_the_time(
-    p: int, rule: str, monkeypatch: pytest.MonkeyPatch
+    p: int, rule: str, stand_in: StandIn
 ) -> None:
     """Proofs of CV errors that would never end leave time for the model's proof, which is short."""
     rng = np.random.default_rng(3)
@@ -290,13 +282,13 @@ def test_the_chosen_model_is_proved_although_the_errors_take_all_the_time(
             time.sleep(0.01)
         return self.rows.tolist()
 
-    monkeypatch.setattr(CellProver if p > 45 else SizesProver, "prove", never_ends)
-    real = estimate.support_path  # Up to 45 columns estimates would prove the model.
+    stand_in(**{"prove_cells" if p > 45 else "prove_sizes": never_ends})
+    # Up to 45 columns estimates would prove the model.
 
     def heuristic(*given: Any, **named: Any) -> Any:
-        return real(*given, **{**named, "solver": "heuristic"})
+        return support_path(*given, **{**named, "solver": "heuristic"})
 
-    monkeypatch.setattr(estimate, "support_path", heuristic)
+    stand_in(path_of_a_fold=heuristic)
     model = SparseRidgeCV(rule=rule, gammas=[1.0, 20.0], taus=range(1, 7), time_limit=3.0)
     with pytest.warns(UnprovedWarning):
         model.fit(X, y)
@@ -304,7 +296,7 @@ def test_the_chosen_model_is_proved_although_the_errors_take_all_the_time(
     assert model.gap_ < 1e-6
 
 
-def test_intervals_do_not_go_on_long_after_the_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_intervals_do_not_go_on_long_after_the_time_limit(stand_in: StandIn) -> None:
     """Each takes little time, and there are 30 folds at ten γ."""
     real = Ledger.bracket
 
@@ -315,7 +307,7 @@ def test_intervals_do_not_go_on_long_after_the_time_limit(monkeypatch: pytest.Mo
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 50))
     data = RowFolds(RowTable(X, X[:, 0] + rng.standard_normal(60), True), make_folds(30, 60))
-    monkeypatch.setattr(Ledger, "bracket", slow)
+    stand_in(bracket=slow)
     started = time.monotonic()
     settings = Settings(time_limit=0.5)
     found = cross_validate(data, np.geomspace(0.1, 10.0, 10), range(1, 5), settings)

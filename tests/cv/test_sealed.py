@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.inside import CheckpointFolder
+from support.stand_ins import StandIn
 
 from sparsecv.errors import CheckpointWarning
 
@@ -62,10 +63,10 @@ def test_nothing_else_is_believed(damage: Any, tmp_path: Path) -> None:
         assert folder.read(path) is None  # The run has been warned.
 
 
-def test_a_name_tells_questions_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_name_tells_questions_apart(tmp_path: Path, stand_in: StandIn) -> None:
     folder = CheckpointFolder(tmp_path)
     questions = [("a", 0.1, [1, 2]), ("a", 0.1, [1]), ("a", 0.2, [1, 2]), ("b", 0.1, [1, 2])]
     names = {folder.file(*question) for question in questions}
-    monkeypatch.setattr("sparsecv.cv.checkpoint.__version__", "another")
+    stand_in(version_of_checkpoints="another")
     names |= {folder.file(*question) for question in questions}
     assert len(names) == 8

@@ -21,6 +21,7 @@ from support.inside import (
     least_is_proved,
     make_folds,
 )
+from support.stand_ins import StandIn
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from sparsecv.solvers.backends.optional_dependencies import quiet_stdout
@@ -147,7 +148,7 @@ def test_another_thread_may_forget_the_problem_of_all_rows_at_any_time() -> None
 
 
 @pytest.mark.usefixtures("two_threads")
-def test_a_surface_keeps_to_one_thread_and_restores(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_surface_keeps_to_one_thread_and_restores(stand_in: StandIn) -> None:
     seen: list[set[int]] = []
     real = estimate.fold_unit
 
@@ -155,7 +156,7 @@ def test_a_surface_keeps_to_one_thread_and_restores(monkeypatch: pytest.MonkeyPa
         seen.append(blas_threads())
         return real(*args)
 
-    monkeypatch.setattr(estimate, "fold_unit", looking)
+    stand_in(fold_unit=looking)
     cross_validate(rows(), [1.0], [1, 2])
     assert seen == [{1}] * 3
     assert blas_threads() == {2}
@@ -171,7 +172,7 @@ def wide(cv: Any = 3) -> tuple[RowFolds, list[float], list[int]]:
     return RowFolds(RowTable(X, y, True), make_folds(cv, 60)), [1.0, 200.0], [1, 2, 3, 4, 7]
 
 
-def proofs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, int]]:
+def proofs(stand_in: StandIn) -> list[tuple[float, int]]:
     """Cells in the order in which they are proved."""
     cells: list[tuple[float, int]] = []
     real = CellProver._prove_cell
@@ -180,16 +181,14 @@ def proofs(monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, int]]:
         cells.append((self.ledger.gammas[g], int(self.ledger.taus[t])))
         return real(self, need, g, t, seconds)
 
-    monkeypatch.setattr(CellProver, "_prove_cell", noted)
+    stand_in(prove_a_cell=noted)
     return cells
 
 
 @pytest.mark.parametrize("cv", [3, "loo"])
-def test_the_choice_is_proved_first_and_all_on_request(
-    cv: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_choice_is_proved_first_and_all_on_request(cv: Any, stand_in: StandIn) -> None:
     data, gammas, taus = wide(cv)
-    cells = proofs(monkeypatch)
+    cells = proofs(stand_in)
     every = cross_validate(data, gammas, taus, Settings(prove="all"))
     assert every.complete
     h = every.table("cv_error")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +10,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from support.inside import DaskTable, FoldMoments, main
+from support.stand_ins import StandIn
 
 from sparsecv import SparseRidgeCV
-from sparsecv.design import reduction
 from sparsecv.design.folds import chunk_folds
 from sparsecv.design.reduction import reduced
 from sparsecv.errors import InputError
@@ -213,8 +212,8 @@ def test_what_moments_do_not_allow_is_refused(tmp_path: Path) -> None:
         SparseRidgeCV(gammas=[1.0], cv=300).fit(A[:200], b[:200])
 
 
-def test_moments_that_do_not_fit_in_memory_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reduction, "MAX_BYTES_OF_MOMENTS", 8 * 5 * 36 - 1)
+def test_moments_that_do_not_fit_in_memory_are_refused(stand_in: StandIn) -> None:
+    stand_in(MAX_BYTES_OF_MOMENTS=8 * 5 * 36 - 1)
     with pytest.raises(InputError, match="5 folds of 5 columns take too much memory"):
         SparseRidgeCV(gammas=[1.0]).fit(*collections(*plain())["arrays"])
 
@@ -290,10 +289,10 @@ def test_the_command_reads_a_folder_and_several_files(
 
 
 def test_a_folder_without_dask_names_the_extra(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+    tmp_path: Path, stand_in: StandIn, capsys: Any
 ) -> None:
     folder = write(tmp_path / "t", *plain(), 2)
-    monkeypatch.setitem(sys.modules, "dask.dataframe", None)
+    stand_in(dask_dataframe=None)
     assert main(["cv", str(folder)]) == 2
     said = capsys.readouterr().err.strip().splitlines()
     assert len(said) == 1

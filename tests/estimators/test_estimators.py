@@ -15,8 +15,9 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from support.fresh import plain_run
-from support.inside import CLOCK, DEFAULT_GAMMAS, Need, Surface
+from support.inside import DEFAULT_GAMMAS, Need, Surface
 from support.problems import many_alike
+from support.stand_ins import StandIn
 from support.tables import Array, five_columns
 
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV
@@ -161,10 +162,10 @@ def test_verbose_prints_what_is_done(capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr().out == ""
 
 
-def test_a_default_fit_leaves_large_trees_open(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_default_fit_leaves_large_trees_open(stand_in: StandIn) -> None:
     """Trees of more columns than rows cannot prune at a tiny γ: what is open is marked."""
     # On a busy machine the second of the limit is one of the processor.
-    monkeypatch.setattr(CLOCK, "all_seconds", time.process_time)
+    stand_in(all_seconds=time.process_time)
     X = np.random.default_rng(0).uniform(size=(20, 44))
     y = X[:, :3].sum(axis=1) + 0.1 * np.random.default_rng(1).standard_normal(20)
     model = SparseRidgeCV(
@@ -211,7 +212,7 @@ def test_intervals_end_with_the_time(p: int, positive: bool) -> None:
     assert np.isinf(model.cv_results_["upper"]).any()
 
 
-def test_unproved_final_model_warns(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unproved_final_model_warns(stand_in: StandIn) -> None:
     """Folds proved, the model on all rows not."""
     X, y = hard()
 
@@ -222,9 +223,8 @@ def test_unproved_final_model_warns(monkeypatch: pytest.MonkeyPatch) -> None:
         self.ledger.cells.bound[model] *= 0.5
         self.ledger.worsen_status(0, Status.TIME_LIMIT)
 
-    monkeypatch.setattr(Surface, "prove", forget)
-    for name in ("prove_model", "prove_rest"):
-        monkeypatch.setattr(Surface, name, lambda *_: None)
+    stand_in(prove=forget)
+    stand_in(prove_model=lambda *_: None, prove_rest=lambda *_: None)
     options: dict[str, Any] = {"random_state": 0, "rule": "minimum", "time_limit": 600}
     model = SparseRidgeCV(cv=3, gammas=[1e-3], taus=[2], **options)
     with pytest.warns(UnprovedWarning, match="final model has a relative gap"):

@@ -22,9 +22,14 @@ from sparsecv.errors import InputError
 Array = NDArray[np.float64]
 
 
-def plain_interval(model: SparseRidgeCV, X: Array, y: Array, new: Array, coverage: float) -> Array:
-    """Barber et al. 2021, Sections 1 and 3, with every fold's best subset found by enumeration."""
-    low, high = [], []
+def plain_interval(
+    model: SparseRidgeCV, X: Array, y: Array, new: Array, coverage: float
+) -> tuple[Array, Array]:
+    """Barber et al. 2021, Sections 1 and 3, with every fold's best subset found by enumeration.
+
+    Returns: The ends of the intervals, and the absolute residual of every row held out.
+    """
+    low, high, residuals = [], [], np.empty(len(y))
     spread, n = X.std(axis=0), len(y)
     for j in range(model.folds_.k):
         train, test = model.folds_.split(j)
@@ -34,13 +39,13 @@ def plain_interval(model: SparseRidgeCV, X: Array, y: Array, new: Array, coverag
         ridge = Ridge(model.gamma_ / 2.0, tol=1e-12).fit(A[:, columns], y[train])
         at = ridge.predict((new / spread)[:, columns])
         for i in test:
-            residual = abs(y[i] - ridge.predict((X[[i]] / spread)[:, columns])[0])
-            low.append(at - residual)
-            high.append(at + residual)
+            residuals[i] = abs(y[i] - ridge.predict((X[[i]] / spread)[:, columns])[0])
+            low.append(at - residuals[i])
+            high.append(at + residuals[i])
     alpha = 1.0 - coverage
     lower = np.sort(low, axis=0)[math.floor(alpha * (n + 1) + 1e-9) - 1]
     upper = np.sort(high, axis=0)[math.ceil((1.0 - alpha) * (n + 1) - 1e-9) - 1]
-    return np.column_stack([lower, upper])
+    return np.column_stack([lower, upper]), residuals
 
 
 @pytest.mark.parametrize("cv", ["loo", 5, "size:4"])
@@ -50,7 +55,9 @@ def test_they_are_those_of_the_definition(cv: Any, coverage: float) -> None:
     new = np.random.default_rng(5).standard_normal((7, 5))
     model = SparseRidgeCV(cv=cv, gammas=[0.5, 20.0], rule="minimum").fit(X, y)
     found = model.predict_interval(new, coverage)
-    np.testing.assert_allclose(found, plain_interval(model, X, y, new, coverage), rtol=1e-8)
+    ends, residuals = plain_interval(model, X, y, new, coverage)
+    np.testing.assert_allclose(found, ends, rtol=1e-8)
+    np.testing.assert_allclose(model._fold_models_.residual, residuals, rtol=1e-6)
     assert (found[:, 0] < found[:, 1]).all()
 
 

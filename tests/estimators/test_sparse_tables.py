@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from support.stand_ins import StandIn
 
 import sparsecv
 from sparsecv import SparseRidge, SparseRidgeCV, StabilityCV
@@ -84,10 +85,10 @@ def test_stability_takes_them() -> None:
     np.testing.assert_array_equal(model.best_estimator_.coef_, dense[1])
 
 
-def test_a_table_too_large_to_be_made_dense_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_too_large_to_be_made_dense_is_refused(stand_in: StandIn) -> None:
     X, y = table()
     fitted = SparseRidge(tau=2).fit(sp.csc_array(X), y)
-    monkeypatch.setattr("sparsecv.estimators.validation.MAX_DENSE_BYTES", 8 * 60 * 8 - 1)
+    stand_in(MAX_DENSE_BYTES=8 * 60 * 8 - 1)
     for model in (SparseRidge(tau=2), SparseRidgeCV(cv="loo"), SparseRidgeCV(missing="mean")):
         with pytest.raises(
             InputError, match=r"60 rows and 8 columns .* SelectKBest and SparseRidge"
@@ -99,13 +100,13 @@ def test_a_table_too_large_to_be_made_dense_is_refused(monkeypatch: pytest.Monke
 
 
 def test_a_table_too_large_for_a_proof_gets_the_best_support_known(
-    monkeypatch: pytest.MonkeyPatch,
+    stand_in: StandIn,
 ) -> None:
     X, y = table(40, 500)
     best = SparseRidge(tau=2).fit(X, y)
     assert best.status_ == "optimal"
     # There is no room for the products of the columns.
-    monkeypatch.setattr("sparsecv.solvers.core.plan.MAX_BYTES_OF_A_MATRIX", 8 * 40 * 501)
+    stand_in(MAX_BYTES_OF_A_MATRIX=8 * 40 * 501)
     with pytest.warns(UnprovedWarning, match="too large for a proof"):
         found = SparseRidge(tau=8, gamma=0.01).fit(X, y)
     assert found.status_ == "not proved"

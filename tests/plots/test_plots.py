@@ -24,6 +24,7 @@ from support.inside import (
     resolve,
 )
 from support.problems import regression, three_matter
+from support.stand_ins import StandIn
 from support.tables import write_csv
 
 from sparsecv import SparseRidge, SparseRidgeCV
@@ -46,7 +47,7 @@ def result(
 
 
 @pytest.fixture
-def figures(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def figures(stand_in: StandIn) -> list[Any]:
     """The figures that are drawn."""
     found: list[Any] = []
     save = plots.save
@@ -55,8 +56,7 @@ def figures(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         found.append(figure)
         save(figure, path)
 
-    for module in ("curves", "size_path"):
-        monkeypatch.setattr(f"sparsecv.plots.{module}.save", kept)
+    stand_in(save_a_figure=kept, save_a_path=kept)
     return found
 
 
@@ -115,8 +115,8 @@ def test_refusals(tmp_path: Path) -> None:
     assert "missing" in str(caught.value)
 
 
-def test_matplotlib_is_optional(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
+def test_matplotlib_is_optional(stand_in: StandIn) -> None:
+    stand_in(matplotlib=None)
     with pytest.raises(InputError, match=r'pip install "sparsecv\[plot\]"$'):
         plots.plot_cv(result(), "a.png", "t")
 

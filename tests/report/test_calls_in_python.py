@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from joblib import Parallel, delayed
 from sklearn.linear_model import Ridge
+from support.stand_ins import StandIn
 
 from sparsecv import SparseRidge, SparseRidgeCV, StabilityCV
 from sparsecv.report import progress
@@ -31,7 +32,7 @@ class Terminal(io.StringIO):
 
 
 @pytest.fixture
-def shown(monkeypatch: pytest.MonkeyPatch) -> list[Steps]:
+def shown(stand_in: StandIn) -> list[Steps]:
     """The steps of every line that a call would show."""
     lines: list[Steps] = []
 
@@ -40,7 +41,7 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> list[Steps]:
         lines.append(steps)
         yield
 
-    monkeypatch.setattr(progress, "_display", display)
+    stand_in(display=display)
     return lines
 
 
@@ -109,11 +110,13 @@ def test_a_call_within_a_call_reports_to_the_same_line(shown: list[Steps]) -> No
     tell("nobody hears this", 0, 1)
 
 
-def test_a_terminal_shows_a_line_that_goes_away(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_shows_a_line_that_goes_away(
+    monkeypatch: pytest.MonkeyPatch, stand_in: StandIn
+) -> None:
     screen = Terminal()
     monkeypatch.setattr(sys, "stderr", screen)
     monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(progress, "FIRST_LINE_SECONDS", 0.01)
+    stand_in(FIRST_LINE_SECONDS=0.01)
     with telling("counting sheep"):
         until(lambda: "counting sheep" in screen.getvalue())
     assert screen.getvalue().endswith("\x1b[2K")  # The line is erased.
@@ -127,7 +130,9 @@ def test_a_short_call_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert screen.getvalue() == ""
 
 
-def test_a_notebook_shows_a_line_that_ends_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_notebook_shows_a_line_that_ends_empty(
+    monkeypatch: pytest.MonkeyPatch, stand_in: StandIn
+) -> None:
     said: list[str] = []
 
     class Handle:
@@ -144,7 +149,7 @@ def test_a_notebook_shows_a_line_that_ends_empty(monkeypatch: pytest.MonkeyPatch
     kernel = SimpleNamespace(kernel=object())
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: kernel))
     monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=display))
-    monkeypatch.setattr(progress, "FIRST_LINE_SECONDS", 0.01)
+    stand_in(FIRST_LINE_SECONDS=0.01)
     with telling("counting sheep"):
         until(lambda: bool(said))
     assert "counting sheep" in said[0]

@@ -1,7 +1,6 @@
 """The HTML report: what it says, and that it stands alone."""
 
 import re
-import sys
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
@@ -11,11 +10,11 @@ import pandas as pd
 import pytest
 import sklearn
 from support.inside import main
+from support.stand_ins import StandIn, real
 from support.tables import five_columns, write_csv
 
 import sparsecv
 from sparsecv import SparseRidge, SparseRidgeCV
-from sparsecv.selection import result as fit_result
 
 VOID = {"meta", "br", "img", "link", "input", "hr"}
 
@@ -124,12 +123,12 @@ def test_reports_of_one_size_and_of_none(tmp_path: Path) -> None:
         sparsecv.load(tmp_path / "m.json").report(tmp_path / "m.html")
 
 
-def test_notebooks_show_what_the_fit_has_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_notebooks_show_what_the_fit_has_computed(stand_in: StandIn) -> None:
     """A notebook shows sections without matplotlib, and fits no model for them."""
     X, y = five_columns()
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    fitting = fit_result.models_by_size
-    monkeypatch.setattr(fit_result, "models_by_size", None)
+    stand_in(matplotlib=None)
+    fitting = real("models_by_size")
+    stand_in(models_by_size=None)
     for model in (SparseRidge(tau=2), SparseRidgeCV(gammas=[1.0], rule="minimum")):
         before = model._repr_html_()
         model.fit(X, y)
@@ -142,7 +141,7 @@ def test_notebooks_show_what_the_fit_has_computed(monkeypatch: pytest.MonkeyPatc
         with sklearn.config_context(display="text"):
             assert "text/html" not in model._repr_mimebundle_()
             assert not hasattr(model, "_repr_html_")
-    monkeypatch.setattr(fit_result, "models_by_size", fitting)
+    stand_in(models_by_size=fitting)
     projected = SparseRidgeCV(gammas=[0.1, 1.0], rule="projected").fit(X, y)
     assert "Every size" in projected._repr_html_()  # The fit has projected onto every size.
 
@@ -175,13 +174,13 @@ def test_the_summary_is_what_the_command_prints(
             assert set(line.split()) <= set(words.split())
 
 
-def test_a_view_searches_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_view_searches_nothing(tmp_path: Path, stand_in: StandIn) -> None:
     """A report shows what the fit has found; other sizes are searched once they are asked for."""
     X, y = five_columns()
     model = SparseRidge(tau=3).fit(X, y)
     asked: list[int] = []
-    searched = fit_result.models_at_gamma
-    monkeypatch.setattr(fit_result, "models_at_gamma", lambda *a: asked.append(1) or searched(*a))
+    searched = real("models_at_gamma")
+    stand_in(models_at_gamma=lambda *a: asked.append(1) or searched(*a))
     assert "How sure" in model._repr_html_()
     assert "path_" in dir(model)
     model.report(tmp_path / "r.html")

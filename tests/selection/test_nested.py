@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold, TimeSeriesSplit
 from support.commands import run_json
 from support.inside import MomentFolds, make_folds
+from support.stand_ins import StandIn
 from support.studies import Array, made, study_of
 from support.tables import write_csv
 
@@ -85,7 +86,7 @@ def test_weights_and_groups_go_along(cv: Any) -> None:
 
 
 @pytest.mark.parametrize("rule", [None, "minimum", "stability", "projected"])
-def test_held_out_rows_leave_no_trace(rule: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_held_out_rows_leave_no_trace(rule: str | None, stand_in: StandIn) -> None:
     X, y = made(30, 5)
     models: list[Array] = []
     inside = nested._fitted
@@ -95,7 +96,7 @@ def test_held_out_rows_leave_no_trace(rule: str | None, monkeypatch: pytest.Monk
         models.append(np.append(found[0].coef, found[0].intercept))
         return found
 
-    monkeypatch.setattr(nested, "_fitted", kept)
+    stand_in(fitted_outside=kept)
     held = make_folds(3, 30, seed=0).split(1)[1]
     for change in (0.0, 1e3):
         z, Z = y.copy(), X.copy()
@@ -107,10 +108,10 @@ def test_held_out_rows_leave_no_trace(rule: str | None, monkeypatch: pytest.Monk
 
 
 def test_paper_units_are_those_of_the_cv_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stand_in: StandIn
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(nested, "NESTED", nested.NESTED._replace(max_seconds_unasked=np.inf))
+    stand_in(NESTED=nested.NESTED._replace(max_seconds_unasked=np.inf))
     X, y = made(40, 4)
     write_csv(Path("t.csv"), X, y)
     found = []
@@ -123,24 +124,24 @@ def test_paper_units_are_those_of_the_cv_error(
 
 
 def test_what_would_take_long_is_not_nested_unasked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stand_in: StandIn
 ) -> None:
     monkeypatch.chdir(tmp_path)
     X, y = made(40, 4)
     write_csv(Path("t.csv"), X, y)
     common = "cv", "t.csv", "--gamma", "1"
-    monkeypatch.setattr(nested, "NESTED", nested.NESTED._replace(max_seconds_unasked=0.0))
+    stand_in(NESTED=nested.NESTED._replace(max_seconds_unasked=0.0))
     assert run_json(*common)["nested"] is None
     assert run_json(*common, "--nested")["nested"]["folds"] == 10
     # What is expected grows with the number of outer folds: ten for 40 rows, and one for each of 20
     # groups.
     study, groups = study_of(X, y), np.arange(40) // 2
-    monkeypatch.setattr(nested, "NESTED", nested.NESTED._replace(max_seconds_unasked=1.0))
+    stand_in(NESTED=nested.NESTED._replace(max_seconds_unasked=1.0))
     assert nested.nested_by_default(study, 0.09)
     assert not nested.nested_by_default(study, 0.09, groups)
     assert nested.nested_by_default(study, 0.04, groups)
     # Every outer fit has as many folds as the fit.
-    monkeypatch.setattr(nested, "NESTED", nested.NESTED._replace(max_folds_unasked=4))
+    stand_in(NESTED=nested.NESTED._replace(max_folds_unasked=4))
     assert not nested.nested_by_default(study, 0.04, groups)
 
 

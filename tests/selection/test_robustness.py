@@ -12,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 from support.fresh import draws
 from support.problems import regression
+from support.stand_ins import StandIn
 from support.tables import real_table
 
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV
@@ -165,7 +166,7 @@ def test_claims_hold_where_rounding_matters() -> None:
 
 
 def test_a_support_of_lost_digits_leaves_rows_to_searches_of_their_own(
-    monkeypatch: pytest.MonkeyPatch,
+    stand_in: StandIn,
 ) -> None:
     X, y = regression(40, 5, {0: 1.0, 1: 1.0, 2: 0.9}, noise=1.0)
     y[7] += 30.0 * X[7, 3]
@@ -178,7 +179,7 @@ def test_a_support_of_lost_digits_leaves_rows_to_searches_of_their_own(
         found = of(self, support, some)
         return np.full(found.size, np.nan) if support.tolist() == first else found
 
-    monkeypatch.setattr(Lighter, "objectives", lost)
+    stand_in(objectives_without_rows=lost)
     found = model.row_influence()
     assert found["columns"].tolist() == exact["columns"].tolist()
     assert found["proved"].all()

@@ -10,11 +10,12 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.model_selection import KFold
 from support.inside import all_partitions, average_of, make_folds, model_weights
+from support.stand_ins import standing_in
 from support.studies import Array, choices_of, first_of, is_proved, made, study_of
 
 from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.errors import InputError, UnprovedWarning
-from sparsecv.selection import pair_criteria, rules
+from sparsecv.selection import rules
 from sparsecv.selection.pair_criteria import stable_errors
 from sparsecv.stability import partial_errors, select
 
@@ -156,8 +157,7 @@ def test_stability_is_algorithm_one_of_refitted_models(cv: Any, n: int, intercep
     assert choice.criterion == pytest.approx(least, rel=1e-7)
     assert 3 * choice.position[0] + choice.position[1] == reference.theta
     # a block of one candidate at a time gives the same
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pair_criteria, "MAX_LOSSES", 1)
+    with standing_in(MAX_LOSSES=1):
         same = SparseRidgeCV(
             cv=cv, gammas=gammas, taus=taus, random_state=0, rule="stability", **options
         ).fit(X, y)

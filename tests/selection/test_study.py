@@ -24,17 +24,17 @@ from support.inside import (
     average_of,
     choice_of_size,
     chosen_from,
-    inner_folds,
     make_folds,
     model_weights,
     projection,
 )
+from support.stand_ins import StandIn
 from support.studies import choices_of, first_of, is_proved, made, study_of, surfaces_of
 
 from sparsecv import SparseRidge, SparseRidgeCV, risk
 from sparsecv.selection.choice import projection_of
 from sparsecv.selection.surfaces import with_everything
-from sparsecv.solvers import answers
+from sparsecv.solvers import support_path
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -232,7 +232,7 @@ def test_a_projection_is_certified_where_what_carries_weight_is_proved(
     assert is_proved(study, average.result, projection_of(study, average)) == (not weighted)
 
 
-def test_sizes_are_certified_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sizes_are_certified_one_by_one(stand_in: StandIn) -> None:
     """A projection of another size may be an estimate; where it is asked for, it is called so."""
     X, y = made(60, 5)
     study = study_of(X, y, rule="projected")
@@ -250,7 +250,7 @@ def test_sizes_are_certified_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None
         made.proved[:, np.isin(sizes, [found.sizes[other].tau])] = False
         return made
 
-    monkeypatch.setattr(projection, "project_fold", unproved)
+    stand_in(project_fold=unproved)
     again = projection_of(study, average)
     assert is_proved(study, first.result, again)
     assert again.tau == choice.tau
@@ -260,12 +260,12 @@ def test_sizes_are_certified_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_projections_are_proved_where_the_choice_rests_on_them(
-    monkeypatch: pytest.MonkeyPatch,
+    stand_in: StandIn,
 ) -> None:
     """Where the first search ends at one node, the choice is that of a search to the end."""
     X, y = made(60, 18, seed=3)
     whole = choices_of(study_of(X, y, rule="projected", prove="all"))["projected"]
-    monkeypatch.setattr(answers, "FIRST_NODES", 1)
+    stand_in(FIRST_NODES=1)
     study = study_of(X, y, rule="projected")
     first = first_of(study)
     found = choices_of(study, first)["projected"]
@@ -351,9 +351,9 @@ def test_sizes_grow_as_far_as_they_are_worth_it() -> None:
     assert SparseRidgeCV().fit(X, y).taus_[-1] > 40
 
 
-def hard_to_estimate(monkeypatch: pytest.MonkeyPatch, rule: str, **options: Any) -> Study:
+def hard_to_estimate(stand_in: StandIn, rule: str, **options: Any) -> Study:
     """A study of 18 columns whose estimates prove nothing, as their trees have few nodes."""
-    monkeypatch.setattr(answers, "FIRST_NODES", 20)
+    stand_in(FIRST_NODES=20)
     rng = np.random.default_rng(3)
     X = rng.standard_normal((50, 18)) + rng.standard_normal((50, 1))
     y = X[:, :3] @ [3.0, -2.0, 1.0] + 0.7 * rng.standard_normal(50)
@@ -361,15 +361,13 @@ def hard_to_estimate(monkeypatch: pytest.MonkeyPatch, rule: str, **options: Any)
 
 
 @pytest.mark.parametrize("rule", ["minimum", "one-se", "projected"])
-def test_what_the_choice_needs_is_proved_before_the_rest(
-    rule: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_the_choice_needs_is_proved_before_the_rest(rule: str, stand_in: StandIn) -> None:
     """The choice is the one that is made with everything proved."""
-    study = hard_to_estimate(monkeypatch, rule)
+    study = hard_to_estimate(stand_in, rule)
     first, choice = chosen_from(study, first_of(study))
     assert is_proved(study, first.result, choice)
     assert not first.result.complete
-    harder = hard_to_estimate(monkeypatch, rule, prove="all")
+    harder = hard_to_estimate(stand_in, rule, prove="all")
     every, whole = chosen_from(harder, first_of(harder))
     assert every.result.complete
     assert (whole.tau, whole.gamma) == (choice.tau, choice.gamma)
@@ -379,8 +377,8 @@ def test_what_the_choice_needs_is_proved_before_the_rest(
     assert with_everything(study, first).result.complete
 
 
-def test_pairs_of_weight_are_proved_on_every_partition(monkeypatch: pytest.MonkeyPatch) -> None:
-    study = hard_to_estimate(monkeypatch, "projected")
+def test_pairs_of_weight_are_proved_on_every_partition(stand_in: StandIn) -> None:
+    study = hard_to_estimate(stand_in, "projected")
     average = average_of(study, first_of(study))
     weighted = average.weights > 0.0
     assert average.result.table("model_proved")[weighted].all()
@@ -403,18 +401,16 @@ def test_what_follows_a_fit_has_a_time_limit_of_its_own() -> None:
     assert is_proved(again, first.result, choice)
 
 
-def test_a_time_limit_of_0_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_time_limit_of_0_proves_nothing(stand_in: StandIn) -> None:
     """Estimates take as long as they need, so that no proof may begin among them."""
     solvers = set[str]()
-    for module in (inner_folds, projection):
-        real = module.support_path
 
-        def noted(*args: Any, solver: str, real: Any = real, **options: Any) -> Any:
-            solvers.add(solver)
-            return real(*args, solver=solver, **options)
+    def noted(*args: Any, solver: str, **options: Any) -> Any:
+        solvers.add(solver)
+        return support_path(*args, solver=solver, **options)
 
-        monkeypatch.setattr(module, "support_path", noted)
-    study = hard_to_estimate(monkeypatch, "projected", time_limit=0.0)
+    stand_in(path_of_inner_folds=noted, path_of_a_projection=noted)
+    study = hard_to_estimate(stand_in, "projected", time_limit=0.0)
     first = first_of(study)
     assert not is_proved(study, first.result, choices_of(study, first)["projected"])
     assert solvers == {"heuristic"}

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from support.brute_force import optimum
 from support.fresh import examples
 from support.inside import GramForm, Limits, Relaxer, Search, Tree, driver, make_synthetic, single
-from support.inside import root as root_module
-from support.inside import search as search_module
 from support.problems import ugly_problem
+from support.stand_ins import StandIn, standing_in
 
 from sparsecv.solvers import (
     Answer,
@@ -59,10 +58,10 @@ def test_a_size_goes_on_where_it_stopped(seed: int, more: int) -> None:
 
 
 @pytest.mark.parametrize("head_start", [0.0, 3e5, np.inf])
-def test_stops_change_no_search(head_start: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stops_change_no_search(head_start: float, stand_in: StandIn) -> None:
     """Stopped in the plain tree, or in the tree after it, a search has the nodes of one go."""
-    monkeypatch.setattr(single, "FITTING_SUPPORTS", head_start)
-    monkeypatch.setattr(single, "HEAD_START_SUPPORTS", head_start)
+    stand_in(FITTING_SUPPORTS=head_start)
+    stand_in(HEAD_START_SUPPORTS=head_start)
     rng = np.random.default_rng(3)
     X = rng.standard_normal((60, 40))
     y = X[:, :8].sum(axis=1) + 3.0 * rng.standard_normal(60)
@@ -124,7 +123,7 @@ def test_enumeration_finds_the_best_subset_from_a_poor_incumbent(seed: int) -> N
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_residual_form_at_the_root(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_residual_form_at_the_root(seed: int, stand_in: StandIn) -> None:
     """Many more columns than rows, screened before any Gram matrix of all of them is formed."""
     rng = np.random.default_rng(seed)
     n, p, tau = int(rng.integers(3, 12)), int(rng.integers(30, 80)), 2
@@ -132,7 +131,7 @@ def test_residual_form_at_the_root(seed: int, monkeypatch: pytest.MonkeyPatch) -
     y = X[:, 0] - X[:, p // 2] + 0.3 * rng.standard_normal(n)
     problem = SparseRidgeProblem(X, y, gamma=10.0 ** rng.uniform(-4, 3), tau=tau)
     gram = branch_and_bound(problem, tol=0.0)
-    monkeypatch.setattr(root_module, "wants_gram", lambda problem: False)
+    stand_in(wants_gram_at_the_root=lambda problem: False)
     for nodes in (0, 1, 3, None):
         found = branch_and_bound(problem, tol=0.0, limits=Limits(None, nodes))
         best = optimum(problem)
@@ -204,18 +203,16 @@ def test_every_open_node_is_kept_when_the_tree_is_split() -> None:
     assert search.trees[0].waiting.size > 0
 
 
-def test_without_room_for_more_nodes_it_goes_deep(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_room_for_more_nodes_it_goes_deep() -> None:
     """A table that is full before the loop looks again would let the search go on nowhere."""
-    monkeypatch.setattr(search_module, "FIRST_ROWS", 8)
-    monkeypatch.setattr(Tree, "_most", lambda tree: 2 * tree.gram.b.size + 24)
     problem = hard(tau=8)
-    tree = root_tree(problem)
-    codes = [tree.advance(1_000_000) for _ in range(10)]
-    assert codes[-1] == driver.DONE
-    assert tree.open.nodes.size == tree._most()
-    deep = branch_and_bound(problem)
-    cut = branch_and_bound(problem, limits=Limits(None, 30))
-    monkeypatch.undo()
+    with standing_in(FIRST_ROWS=8, most_nodes=lambda tree: 2 * tree.gram.b.size + 24):
+        tree = root_tree(problem)
+        codes = [tree.advance(1_000_000) for _ in range(10)]
+        assert codes[-1] == driver.DONE
+        assert tree.open.nodes.size == tree._most()
+        deep = branch_and_bound(problem)
+        cut = branch_and_bound(problem, limits=Limits(None, 30))
     best = branch_and_bound(problem)
     assert cut.lower_bound <= best.objective
     assert deep.status is Status.OPTIMAL
@@ -225,11 +222,11 @@ def test_without_room_for_more_nodes_it_goes_deep(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_bound_of_several_threads_is_that_of_all_their_nodes(
-    seed: int, monkeypatch: pytest.MonkeyPatch
+    seed: int, stand_in: StandIn
 ) -> None:
     """A tree that goes on with others keeps a part of its nodes: its own bound says nothing."""
-    monkeypatch.setattr(single, "HEAD_START_SUPPORTS", 1e5)
-    monkeypatch.setattr(single, "MAX_SHARE_CLOSED", 0.0)
+    stand_in(HEAD_START_SUPPORTS=1e5)
+    stand_in(MAX_SHARE_CLOSED=0.0)
     seen: list[Search] = []
     run = Search.run
 
@@ -237,7 +234,7 @@ def test_a_bound_of_several_threads_is_that_of_all_their_nodes(
         seen.append(self)
         return run(self, *arguments)
 
-    monkeypatch.setattr(Search, "run", watched)
+    stand_in(run_search=watched)
     problem = hard(seed=seed, p=80, tau=8)
     found = branch_and_bound(problem, limits=Limits(node_limit=400), n_jobs=2)
     assert found.status is Status.NODE_LIMIT

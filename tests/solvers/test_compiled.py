@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from numba import config
 from support.inside import Kernel, compiled, kernel
+from support.stand_ins import StandIn
 
 from sparsecv.solvers.kernels.compiled import KernelCache, private_folder
 
@@ -60,12 +61,10 @@ def load(folder: Path) -> Any:
 
 
 @pytest.fixture(params=[0, compiled.MAX_COPIED_BYTES], ids=["called", "copied"])
-def modules(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> Iterator[Path]:
+def modules(tmp_path: Path, stand_in: StandIn, request: pytest.FixtureRequest) -> Iterator[Path]:
     if config.DISABLE_JIT:
         pytest.skip("nothing is compiled")
-    monkeypatch.setattr(compiled, "MAX_COPIED_BYTES", request.param)
+    stand_in(MAX_COPIED_BYTES=request.param)
     (tmp_path / "callee.py").write_text(CALLEE)
     (tmp_path / "caller.py").write_text(CALLER)
     yield tmp_path
@@ -107,12 +106,10 @@ def test_a_kernel_is_compiled_anew_when_one_it_calls_has_changed(
     assert answer(modules) == (found, True)
 
 
-def test_files_made_under_another_limit_are_not_linked(
-    modules: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_files_made_under_another_limit_are_not_linked(modules: Path, stand_in: StandIn) -> None:
     """A kernel that is called leaves no body for callers: one who copied it would call nothing."""
     answer(modules)
-    monkeypatch.setattr(compiled, "MAX_COPIED_BYTES", 400 - compiled.MAX_COPIED_BYTES)
+    stand_in(MAX_COPIED_BYTES=400 - compiled.MAX_COPIED_BYTES)
     (modules / "caller.py").write_text(CALLER + "\n")
     assert answer(modules) == (22, False)
 
@@ -360,7 +357,7 @@ def test_a_user_who_can_write_nowhere_but_in_a_temporary_folder() -> None:
         shutil.rmtree(folder)
 
 
-def test_ctrl_c_waits_for_the_compiler(modules: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_waits_for_the_compiler(modules: Path, stand_in: StandIn) -> None:
     """LLVM calls back into Python and swallows what is raised there: the exit status said done."""
     above = load(modules).above
     real = KernelCache.save_overload
@@ -371,7 +368,7 @@ def test_ctrl_c_waits_for_the_compiler(modules: Path, monkeypatch: pytest.Monkey
         real(self, sig, data)
         saved.append(self.kernel.__name__)
 
-    monkeypatch.setattr(KernelCache, "save_overload", pressed)
+    stand_in(save_kernel=pressed)
     before = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
         above(1, 2)

@@ -10,13 +10,13 @@ from scipy.optimize import nnls
 from support.brute_force import Data, exact_given, exact_moments, exact_objective
 from support.constrained import TOGETHER, random_rules
 from support.families import constrained_case
-from support.inside import GramForm, Limits, Relaxer, UnitConstraints, single
+from support.inside import GramForm, Limits, Relaxer, UnitConstraints
+from support.stand_ins import StandIn
 
 from sparsecv import Constraints
 from sparsecv.errors import InputError
 from sparsecv.solvers import (
     SparseRidgeProblem,
-    answers,
     best_subsets,
     branch_and_bound,
     solve,
@@ -94,11 +94,11 @@ def test_rounding_of_a_fit_counts_the_coefficients_that_the_given_gamma_allows()
 @pytest.mark.parametrize("signs", [False, True])
 @pytest.mark.parametrize("supports", [0.0, 1e9])
 def test_factors_beside_numbers_equal_leaps_and_bounds(
-    supports: float, signs: bool, monkeypatch: pytest.MonkeyPatch
+    supports: float, signs: bool, stand_in: StandIn
 ) -> None:
     """Nodes of columns, nodes of groups, and diagonals that are fitted at once or never."""
-    monkeypatch.setattr(single, "FITTING_SUPPORTS", supports)
-    monkeypatch.setattr(single, "ROUGH_NODES", 0 if signs else 20)
+    stand_in(FITTING_SUPPORTS=supports)
+    stand_in(ROUGH_NODES=0 if signs else 20)
     rng, groups = np.random.default_rng(31), [None] * 18 + [*"aaabbcccc"]
     X = rng.normal(size=(90, 27)) + 0.8 * rng.normal(size=(90, 1))
     y = X @ (rng.random(27) < 0.4) + 6.0 * rng.normal(size=90)
@@ -294,10 +294,10 @@ def test_units_that_nearly_depend_on_the_support_still_join(seed: int) -> None:
 
 
 def test_a_tree_that_was_left_goes_on_beside_included_columns(
-    monkeypatch: pytest.MonkeyPatch,
+    stand_in: StandIn,
 ) -> None:
     """The searches that take turns go on with the tree that a path has begun for the same sizes."""
-    monkeypatch.setattr(answers, "NODES_OF_A_PROOF", 20)
+    stand_in(NODES_OF_A_PROOF=20)
     rng = np.random.default_rng(4)
     X = rng.normal(size=(40, 18)) + rng.normal(size=(40, 1))
     y = X[:, :6].sum(axis=1) + 5.0 * rng.normal(size=40)

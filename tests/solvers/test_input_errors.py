@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.inside import estimate, fit_supports, main
+from support.inside import fit_supports, main
 from support.problems import plain
+from support.stand_ins import StandIn
 
 from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.errors import InputError
@@ -38,12 +39,10 @@ def bug(*_: Any, **__: Any) -> Any:
     raise ValueError("operands could not be broadcast together")
 
 
-def test_a_bug_is_not_bad_input(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_bug_is_not_bad_input(stand_in: StandIn, capsys: pytest.CaptureFixture[str]) -> None:
     X, y, _ = plain(0, 12, 3)
-    monkeypatch.setattr(estimate, "fold_unit", bug)
-    monkeypatch.setattr("sparsecv.selection.run.best_support", bug)
+    stand_in(fold_unit=bug)
+    stand_in(best_model=bug)
     runs = [
         lambda: SparseRidgeCV(cv=3, gammas=[1.0], rule="minimum").fit(X, y),
         lambda: SparseRidge(2).fit(X, y),

@@ -29,7 +29,8 @@ from support.problems import ugly_problem
 from sparsecv.solvers import SparseRidgeProblem, Status, heuristic_support, perspective_relaxation
 from sparsecv.solvers.branching.family import MAX_NODES
 from sparsecv.solvers.branching.row_deletion import bound_nodes
-from sparsecv.solvers.certificate import Form, leaves_of
+from sparsecv.solvers.certificate import ROUNDING, Form, leaves_of, points_of
+from sparsecv.solvers.core.certificate_file import IntegerScale
 
 
 def folds_of(
@@ -159,6 +160,26 @@ def test_every_support_lies_below_one_leaf_where_the_search_improves_its_incumbe
         inside = np.isin(np.arange(8), support)
         below = ((state != 1) | inside).all(axis=1) & ((state != 2) | ~inside).all(axis=1)
         assert below.sum() == 1
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_leaf_is_closed_by_the_coefficients_that_are_written(seed: int) -> None:
+    """The goal is what a leaf just reaches; beside that of a short column others are rounded."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((30, 4)) * [1.0, 1e-10, 1.0, 1.0]
+    y = X @ [1.0, 1e10, 0.5, 0.0] + rng.standard_normal(30)
+    problem = SparseRidgeProblem(X, y, gamma=1.0, tau=2)
+    form = Form.of(problem, GramForm.of(problem), np.zeros(4), np.ones(4))
+    beta = np.linalg.lstsq(X, y)[0] * (1.0 + 0.02 * rng.standard_normal(4))
+    leaf = Leaves.one(np.zeros(4, dtype=np.int8), beta, 0.0, -np.inf)
+    room = ROUNDING * form.gram.yy
+    goal = float(form.bounds(leaf)[0]) - 1.0001 * room
+    units = IntegerScale.of([["1"]] * 5, np.ones(4), 1.0)
+    (point,), (closed,) = points_of([form], [goal], [np.arange(2)], leaf, units)
+    columns, power, whole = point
+    written = np.zeros((1, 4))
+    written[0, columns] = np.ldexp(np.array(whole, dtype=float), -power)
+    assert closed == (form.bounds(leaf._replace(beta=written))[0] - goal > room)
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from support.answers import ended
 from support.clocks import WorkClock
 from support.inside import MAX_COLUMNS, Limits, StopFlag, Work, checked_backend, enumerated
 from support.problems import plain, problem_of, pure_noise
+from support.stand_ins import StandIn, real
 
 from sparsecv.solvers import (
     Answer,
@@ -27,7 +28,6 @@ from sparsecv.solvers import (
     solve_sizes,
     supports_along_gamma,
 )
-from sparsecv.solvers import api as backends
 from sparsecv.solvers.branching.single import SizeAlone
 from sparsecv.solvers.branching.size_sweep import SizeSearch
 from sparsecv.solvers.core.result import nothing_known
@@ -150,8 +150,8 @@ def test_nothing_left_to_prove_counts_as_optimal() -> None:
     assert found.support.tolist() == [0, 1, 2, 3]
 
 
-def test_registered_backends_are_called(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backends, "_BACKENDS", dict(backends._BACKENDS))
+def test_registered_backends_are_called(stand_in: StandIn) -> None:
+    stand_in(backends=dict(real("backends")))
     calls: list[dict[str, Any]] = []
 
     def fake(problem: SparseRidgeProblem, **options: Any) -> Answer:

@@ -11,6 +11,7 @@ from support.brute_force import exact_given, exact_moments, exact_objective
 from support.constrained import Rules, exact_bounded
 from support.fresh import draws
 from support.inside import plan
+from support.stand_ins import standing_in
 
 from sparsecv import Constraints
 from sparsecv.solvers import (
@@ -145,8 +146,7 @@ def test_few_columns_whose_tree_loses_digits_are_proved_all_the_same() -> None:
         for tau in (1, 2, 3):
             problem = SparseRidgeProblem(X, y, gamma=gamma, tau=tau)
             found = solve(problem)
-            with pytest.MonkeyPatch.context() as patch:  # Leaps and bounds in place of enumeration.
-                patch.setattr(plan, "MOST_SUPPORTS", 0)
+            with standing_in(MOST_SUPPORTS=0):  # Leaps and bounds in place of enumeration.
                 other = branch_and_bound(problem)
             least = min(problem.objective(S) for S in combinations(range(16), tau))
             for one in (found, other):

@@ -35,6 +35,7 @@ from support.inside import (
     make_synthetic,
 )
 from support.problems import hard, plain, problem_of, pure_noise, ugly_problem
+from support.stand_ins import StandIn, real
 from support.tables import write_csv
 
 from sparsecv.solvers import (
@@ -45,7 +46,6 @@ from sparsecv.solvers import (
     available_backends,
     solve,
 )
-from sparsecv.solvers import api as backends
 from sparsecv.solvers import backends as outside_backends
 from sparsecv.solvers.backends import conic
 from sparsecv.solvers.backends import optional_dependencies as extras
@@ -140,7 +140,7 @@ def test_a_bound_above_an_objective_or_a_failure_proves_nothing(
 
 @needs_scip_conic
 def test_an_optimum_that_recomputing_does_not_confirm_is_a_failure(
-    monkeypatch: pytest.MonkeyPatch,
+    stand_in: StandIn,
 ) -> None:
     problem, best = hard()
     honest = conic.solved
@@ -154,7 +154,7 @@ def test_an_optimum_that_recomputing_does_not_confirm_is_a_failure(
         return bound + 5e-5, nodes, Status.OPTIMAL
 
     for claim in (low, high):
-        monkeypatch.setattr(conic, "solved", claim)
+        stand_in(solved_by_cones=claim)
         found = conic_by_scip(problem)
         assert found.status is Status.FAILED
         assert found.lower_bound <= best.objective * (1.0 + 1e-12)
@@ -254,6 +254,7 @@ def by_stand_in(monkeypatch: pytest.MonkeyPatch, share: float | None, **ends: An
 
 def test_what_mosek_proves_is_read_before_its_task_is_released(
     monkeypatch: pytest.MonkeyPatch,
+    stand_in: StandIn,
 ) -> None:
     mosek = pytest.importorskip("mosek")
     _, best = hard()
@@ -296,10 +297,10 @@ def test_a_mistake_in_code_is_no_solver_that_gives_up(monkeypatch: pytest.Monkey
     ],
 )
 def test_a_missing_package_is_named_with_its_extra(
-    name: str, package: str, extra: str, monkeypatch: pytest.MonkeyPatch
+    name: str, package: str, extra: str, stand_in: StandIn
 ) -> None:
     real = extras.find_spec
-    monkeypatch.setattr(extras, "find_spec", lambda p: None if p == package else real(p))
+    stand_in(find_package=lambda p: None if p == package else real(p))
     outside_backends.lacking.cache_clear()
     try:
         assert name not in available_backends()
@@ -479,12 +480,12 @@ def test_folds_solved_by_each_backend(name: str, method: str) -> None:
 
 
 def test_a_licence_too_small_for_a_fold_is_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], stand_in: StandIn
 ) -> None:
     def small(*_: Any, **__: Any) -> Any:
         raise SolverUnavailable("Gurobi's pip licence is too small for this problem")
 
-    monkeypatch.setitem(backends._BACKENDS, "highs", small)
+    stand_in(backends={**real("backends"), "highs": small})
     table = write_csv(tmp_path / "t.csv", *made())
     for command in (
         ["cv", "--method", "grid"],

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from support.answers import lower_bounds, objectives, proofs, supports
-from support.inside import ALONE, LEAPS, Limits, Way, enumerated, known_path, size_sweep
+from support.inside import ALONE, LEAPS, Limits, Way, enumerated, known_path
 from support.problems import plain, regression
+from support.stand_ins import StandIn
 
 from sparsecv.solvers import (
     SparseRidgeProblem,
     Status,
-    answers,
     best_subsets,
     solve,
     solve_sizes,
@@ -126,14 +126,14 @@ def test_one_tree_at_every_gamma_has_bounds_that_hold(nodes: int | None) -> None
             assert not path.proved[0, t] or found <= least * (1.0 + 1e-9)
 
 
-def test_a_limit_of_nodes_ends_all_searches_of_a_gamma(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_limit_of_nodes_ends_all_searches_of_a_gamma(stand_in: StandIn) -> None:
     """A tree that has had the nodes of a γ leaves none for searches of single sizes.
 
     Where the limit was reached at a γ, the tree and the searches of the next γ have a tenth of it.
     """
-    monkeypatch.setattr(answers, "NODES_OF_A_PROOF", 1000)
+    stand_in(NODES_OF_A_PROOF=1000)
     turns = Way(LEAPS, nodes=50), Way(ALONE, nodes=10_000)
-    monkeypatch.setattr(size_sweep, "ways", lambda *_: turns)
+    stand_in(ways=lambda *_: turns)
     X, y = regression(60, 25, [1.0] * 10, seed=3, noise=3.0)
     problem = SparseRidgeProblem(X, y, gamma=1.0, tau=1)
     path = support_path(problem, [0.1, 0.2, 0.3], range(1, 26), limits=Limits(node_limit=100))
@@ -224,12 +224,12 @@ def test_many_true_columns_are_proved_by_sizes_alone(gamma: float) -> None:
 
 @pytest.mark.parametrize("room", [1e9, 0.0])
 def test_sizes_that_branching_does_not_settle_go_back_to_the_tree(
-    room: float, monkeypatch: pytest.MonkeyPatch
+    room: float, stand_in: StandIn
 ) -> None:
     """Also where there is no room to keep a search until the next turn."""
     ways = (Way(LEAPS, nodes=500), Way(ALONE, nodes=1), Way(ALONE, nodes=300), Way(LEAPS))
-    monkeypatch.setattr(size_sweep, "ways", lambda *_: ways)
-    monkeypatch.setattr(size_sweep, "MAX_OPEN_BYTES", room)
+    stand_in(ways=lambda *_: ways)
+    stand_in(MAX_OPEN_BYTES=room)
     rng = np.random.default_rng(1)
     X, y = rng.standard_normal((22, 18)), rng.standard_normal(22)
     problem = SparseRidgeProblem(X, y, gamma=1e-3, tau=18)
@@ -255,10 +255,10 @@ def test_time_that_easy_sizes_leave_goes_to_the_others() -> None:
 
 
 def test_a_tree_that_ends_after_its_own_limit_lists_supports_for_other_gammas(
-    monkeypatch: pytest.MonkeyPatch,
+    stand_in: StandIn,
 ) -> None:
     """Searches of sizes alone take turns with the tree, which ends in its next turn."""
-    monkeypatch.setattr(answers, "NODES_OF_A_PROOF", 1_000)
+    stand_in(NODES_OF_A_PROOF=1_000)
     X, y = regression(60, 34, [1.0, 1.0, 1.0], seed=1, noise=3.0)
     problem, sizes = SparseRidgeProblem(X, y, gamma=1.0, tau=1), np.arange(1, 35)
     path = support_path(problem, [1.0, 1.02, 1.01], sizes)

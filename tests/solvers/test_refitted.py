@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from support.brute_force import optimum
 from support.fresh import draws
-from support.inside import GramForm, Leaves, Limits, Search, extraction, largest_diagonal, single
-from support.inside import search as search_module
+from support.inside import GramForm, Leaves, Limits, Search, extraction, largest_diagonal
 from support.problems import ugly_problem
+from support.stand_ins import StandIn
 
 from sparsecv import Constraints
 from sparsecv.solvers import (
@@ -20,7 +20,6 @@ from sparsecv.solvers import (
     perspective_relaxation,
     solve_sizes,
 )
-from sparsecv.solvers.branching import sdp_nodes as refitted
 from sparsecv.solvers.branching.sdp_nodes import RefittedTree
 from sparsecv.solvers.relaxation.diagonal import (
     Fitted,
@@ -126,10 +125,10 @@ def test_reaches_the_semidefinite_relaxation() -> None:
 
 
 @pytest.mark.parametrize("kept", [10_000, 1])
-def test_the_tree_is_right_wherever_it_stops(kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_tree_is_right_wherever_it_stops(kept: int, stand_in: StandIn) -> None:
     """Also where hardly a node may be kept."""
-    monkeypatch.setattr(refitted, "MIN_NODES_PER_REFIT", 1)
-    monkeypatch.setattr(RefittedTree, "_most", lambda tree: kept)
+    stand_in(MIN_NODES_PER_REFIT=1)
+    stand_in(most_fitted_nodes=lambda tree: kept)
     for note, rng in draws(60, 72):
         problem, gram = with_diagonal(rng)
         best = optimum(problem)
@@ -150,11 +149,11 @@ def test_the_tree_is_right_wherever_it_stops(kept: int, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_equals_the_tree_of_fixed_diagonals(jobs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_equals_the_tree_of_fixed_diagonals(jobs: int, stand_in: StandIn) -> None:
     """Near ties of nearly orthogonal columns; with threads each tree has nodes of its own."""
-    monkeypatch.setattr(single, "FITTING_SUPPORTS", 0.0)
-    monkeypatch.setattr(refitted, "MIN_NODES_PER_REFIT", 1)
-    monkeypatch.setattr(search_module, "FIRST_CHUNK_COLUMNS", 0)
+    stand_in(FITTING_SUPPORTS=0.0)
+    stand_in(MIN_NODES_PER_REFIT=1)
+    stand_in(FIRST_CHUNK_COLUMNS=0)
     trees: list[RefittedTree] = []
     start = RefittedTree.__init__
 
@@ -162,7 +161,7 @@ def test_equals_the_tree_of_fixed_diagonals(jobs: int, monkeypatch: pytest.Monke
         trees.append(tree)
         start(tree, *args)
 
-    monkeypatch.setattr(RefittedTree, "__init__", counted)
+    stand_in(new_refitted_tree=counted)
     rng = np.random.default_rng(5)
     X = rng.normal(size=(400, 60))
     problem = SparseRidgeProblem(X, X[:, :30].sum(1) + rng.normal(size=400), gamma=1e-3, tau=16)
@@ -170,7 +169,7 @@ def test_equals_the_tree_of_fixed_diagonals(jobs: int, monkeypatch: pytest.Monke
     assert len(trees) == jobs
     assert found.status is Status.OPTIMAL
     assert found.lower_bound <= found.objective * (1 + 1e-12)
-    monkeypatch.setattr(single, "REFIT_SHARE", 1.0)
+    stand_in(REFIT_SHARE=1.0)
     fixed = branch_and_bound(problem, tol=0.0)
     assert len(trees) == jobs
     assert found.objective == pytest.approx(fixed.objective, rel=1e-9)

@@ -15,6 +15,7 @@ from support.brute_force import optimum
 from support.fresh import examples
 from support.inside import Limits, SupportGrower, path
 from support.problems import alike, grown, plain, regression, ugly_problem
+from support.stand_ins import StandIn
 
 from sparsecv import Constraints
 from sparsecv.solvers import SparseRidgeProblem, best_subsets, heuristic_support, support_path
@@ -280,7 +281,7 @@ def supports_at(path: SupportPath, g: int) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_rounding_does_not_keep_exchanges_going(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rounding_does_not_keep_exchanges_going(seed: int, stand_in: StandIn) -> None:
     """Within bounds, errors of b that add up would let the gain of one support grow for ever."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((6, 3)) + 15.0 * rng.standard_normal((6, 1))
@@ -295,7 +296,7 @@ def test_rounding_does_not_keep_exchanges_going(seed: int, monkeypatch: pytest.M
         calls += given[-1] == path.EXCHANGES
         return grow(*given)
 
-    monkeypatch.setattr(path, "grow", counted)
+    stand_in(grow=counted)
     heuristic_support(problem)
     assert calls <= 2 * path.MAX_FAILED_EXCHANGES / path.EXCHANGES
 

@@ -20,11 +20,11 @@ from support.fresh import examples
 from support.inside import EstimatorLearner, checked_loss, make_folds, make_synthetic
 from support.learners import Array, label_of, made
 from support.problems import regression
+from support.stand_ins import StandIn, real
 
 from sparsecv import Constraints, SparseRidge, StabilityCV
 from sparsecv.errors import InputError, UnprovedWarning
 from sparsecv.estimators.stability_cv import REFIT_SECONDS
-from sparsecv.solvers import api as backends
 from sparsecv.stability import SparseRidgeLearner, largest_tau, partial_errors
 
 
@@ -85,8 +85,8 @@ def test_an_unknown_solver_is_refused() -> None:
         SparseRidgeLearner(X, y, [1], [1.0], solver="best")
 
 
-def test_a_final_model_that_cannot_be_proved_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sparsecv.estimators.stability_cv.REFIT_SECONDS", 0.2)
+def test_a_final_model_that_cannot_be_proved_ends(stand_in: StandIn) -> None:
+    stand_in(REFIT_SECONDS=0.2)
     X, y = regression(60, 80, [1.0] * 10, noise=3.0)
     with pytest.warns(UnprovedWarning, match="time limit"):
         found = StabilityCV(SparseRidge(), {"gamma": [0.01], "tau": [12]}, cv=3).fit(X, y)
@@ -141,16 +141,16 @@ def test_fast_and_plain_sparse_ridge_agree(
     np.testing.assert_allclose(fast.predictions(np.arange(n - 2), [4, 1]), every[[4, 1]], rtol=1e-9)
 
 
-def test_the_estimators_own_backend_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_estimators_own_backend_is_used(stand_in: StandIn) -> None:
     X, y = made(20, 3)
     calls = []
-    native = backends._BACKENDS["native"]
+    native = real("backends")["native"]
 
     def counted(*args: Any, **kwargs: Any) -> Any:
         calls.append(1)
         return native(*args, **kwargs)
 
-    monkeypatch.setitem(backends._BACKENDS, "highs", counted)
+    stand_in(backends={**real("backends"), "highs": counted})
     values = {"tau": [1, 2], "gamma": [1.0]}
     options: dict[str, Any] = {"cv": 4, "lambdas": [0.0, 1.0], "random_state": 0}
     own = StabilityCV(SparseRidge(backend="highs"), values, **options).fit(X, y)

@@ -13,7 +13,6 @@ import itertools
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
-from unittest import mock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +30,6 @@ from sparsecv.solvers import (
     support_path,
 )
 from sparsecv.solvers.kernels.completion import PartialSupport, complete, completion_work
-from sparsecv.solvers.leaps import gamma_trees
 from sparsecv.solvers.relaxation.ellipsoid import centre_bound
 
 from .brute_force import (
@@ -43,6 +41,7 @@ from .doors import above, contradicted
 from .families import FAMILIES
 from .inside import GramForm, Limits, Spectrum, kernel
 from .problems import ugly_data
+from .stand_ins import standing_in
 
 Array = NDArray[np.float64]
 Attack = Callable[[np.random.Generator, int], Iterator[str]]
@@ -215,7 +214,7 @@ def paths_of_units(rng: np.random.Generator, number: int) -> Iterator[str]:
     sizes = np.unique(rng.integers(1, m + 1, size=6))
     gammas = 10.0 ** rng.uniform(-4, 3) * np.append(1.0 + 0.3 * rng.random(4), [1e3, 1.2])
     # Small trees leave lists, too.
-    with mock.patch.object(gamma_trees, "NODES_OF_LARGE_TREES", 0):
+    with standing_in(NODES_OF_LARGE_TREES=0):
         path = support_path(problem, gammas, sizes, limits=Limits(node_limit=20_000))
     for g, gamma in enumerate(gammas.tolist()):
         alone = best_subsets(problem.replace(gamma=gamma), sizes=sizes)

@@ -12,7 +12,6 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from typing import Any, NamedTuple
-from unittest import mock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,12 +41,11 @@ from .inside import (
     Comparison,
     Limits,
     Way,
-    all_sizes,
     enumerated,
     n_best_subsets,
     near_best_subsets,
-    size_sweep,
 )
+from .stand_ins import standing_in
 from .trees import key
 
 
@@ -110,7 +108,7 @@ def known_without_tree(
     problem: SparseRidgeProblem, sizes: Iterable[int] | None = None
 ) -> list[Answer]:
     """What is known where no tree is begun, as of problems of too many columns."""
-    with mock.patch.object(all_sizes, "holds_tree", return_value=False):
+    with standing_in(holds_tree=lambda *_: False):
         return best_subsets(problem, sizes=None if sizes is None else list(sizes))
 
 
@@ -126,7 +124,7 @@ def in_turns(
     nodes = np.cumsum(rng.integers(1, 20, size=8)).tolist()
     turns = [(Way(LEAPS, nodes=n), Way(ALONE, nodes=int(rng.integers(1, 40)) * n)) for n in nodes]
     planned = (*itertools.chain.from_iterable(turns), Way(LEAPS), Way(EVERY))
-    with mock.patch.object(size_sweep, "ways", return_value=planned):
+    with standing_in(ways=lambda *_: planned):
         return solve_sizes(problem, sizes=list(sizes), limits=Limits(node_limit=limit))
 
 

@@ -50,7 +50,7 @@ from sparsecv.solvers.branching.enumeration import enumerated
 from sparsecv.solvers.branching.family import search_alone, solve_jointly
 from sparsecv.solvers.branching.row_deletion import LeftOut
 from sparsecv.solvers.branching.search import Search, Tree
-from sparsecv.solvers.core import plan
+from sparsecv.solvers.core import plan, rounding
 from sparsecv.solvers.core.constraints import UnitConstraints
 from sparsecv.solvers.core.leaves import FREE, IN, OUT, Leaves
 from sparsecv.solvers.core.limits import Limits, StopFlag

@@ -15,7 +15,6 @@ from contextlib import ExitStack
 from functools import partial
 from itertools import pairwise
 from typing import Any
-from unittest import mock
 
 import numpy as np
 from numba import config
@@ -32,22 +31,19 @@ from sparsecv.solvers import (
     support_path,
     supports_along_gamma,
 )
-from sparsecv.solvers.relaxation import perspective, relaxer
 
 from .answers import lower_bounds, objectives
 from .inside import (
     Comparison,
     LeftOut,
-    driver,
     enumerated,
     near_best_subsets,
-    root,
     search_alone,
     selection_events,
-    single,
     solve_jointly,
 )
 from .problems import grown, regression
+from .stand_ins import real, standing_in
 
 Array = NDArray[np.float64]
 KINDS = ("plain", "collinear", "wide", "ties", "one column")
@@ -157,12 +153,12 @@ def branching(
     """
     with ExitStack() as changed:
         if config.DISABLE_JIT and deep:
-            few = mock.patch.object(driver, "small_enough", lambda st, node, n, k, solved: k <= 1)
+            few = standing_in(small_enough=lambda st, node, n, k, solved: k <= 1)
             changed.enter_context(few)
         if not newton:
-            changed.enter_context(mock.patch.object(driver, "MAX_FACTORED_COLUMNS", 1))
+            changed.enter_context(standing_in(MAX_FACTORED_COLUMNS=1))
         if at_once:
-            changed.enter_context(mock.patch.object(single, "ROUGH_NODES", 0))
+            changed.enter_context(standing_in(ROUGH_NODES=0))
         solved = branch_and_bound(given, **({"tol": 0.0} if deep else {}))
     assert solved.lower_bound <= solved.objective
     yield [solved.objective, solved.status == "optimal"]
@@ -185,12 +181,14 @@ def grouped(**bounds: Any) -> SparseRidgeProblem:
 
 def descent(kind: str, gram: bool) -> Iterator[Any]:
     """The relaxation by coordinate descent, on the Gram matrix or on residuals."""
-    work, given = relaxer.relaxation_work, problem(kind, 0.5)
+    work, given = real("relaxation_work"), problem(kind, 0.5)
     with ExitStack() as changed:
-        steps = mock.patch.object(relaxer, "relaxation_work", lambda *of: work(*of[:3], 1))
-        changed.enter_context(steps)
-        for module in () if gram else (perspective, root):
-            changed.enter_context(mock.patch.object(module, "wants_gram", return_value=False))
+        changed.enter_context(standing_in(relaxation_work=lambda *of: work(*of[:3], 1)))
+        if not gram:
+            residuals = {
+                f"wants_gram_{where}": lambda _: False for where in ("alone", "at_the_root")
+            }
+            changed.enter_context(standing_in(**residuals))
         relaxed = perspective_relaxation(given)
         rough = perspective_relaxation(given, epsilon=0.2, gap=1e-3)
         for one in (relaxed, rough):

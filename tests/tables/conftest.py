@@ -3,11 +3,10 @@
 from collections.abc import Iterator
 
 import pytest
+from support.stand_ins import standing_in
 
 
 @pytest.fixture(autouse=True, scope="module")
 def small_pieces() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        for module in ("text", "sources"):
-            patch.setattr(f"sparsecv.tables.{module}.CELLS_AT_A_TIME", 20)
+    with standing_in(CELLS_OF_TEXT_AT_A_TIME=20, CELLS_AT_A_TIME=20):
         yield

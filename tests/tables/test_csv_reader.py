@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.inside import Reading, joined, resolve
+from support.stand_ins import standing_in
 from support.tables import NAMES, check, csv_text, refused, table, write
 
 from sparsecv.errors import InputError
@@ -357,8 +358,7 @@ def test_pieces_do_not_matter(
     path = write(tmp_path_factory.mktemp("pieces") / "t.csv", text)
     found = list[Any]()
     for cells in (3, 7, 1_000):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("sparsecv.tables.text.CELLS_AT_A_TIME", cells)
+        with standing_in(CELLS_OF_TEXT_AT_A_TIME=cells):
             try:
                 source = resolve(path, missing="mean")
                 X, y = source.load()

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.commands import run_json
 from support.inside import Reading, main, resolve
+from support.stand_ins import StandIn
 from support.tables import refused, write
 
 import sparsecv
@@ -218,6 +219,7 @@ OPEN = {
 def test_a_later_file_is_read_like_that_of_the_model(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    stand_in: StandIn,
     said: list[str],
     row: str,
     later: str,
@@ -225,7 +227,7 @@ def test_a_later_file_is_read_like_that_of_the_model(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     warned = list[str]()
-    monkeypatch.setattr("sparsecv.tables.marks.warn_caller", lambda text, _: warned.append(text))
+    stand_in(warn_of_marks=lambda text, _: warned.append(text))
     mark = "," if "," in row and ";" not in row else ";"
     rows = [mark.join([row.format(i=i * i), str(3 * i * i + 1)]) for i in range(2, 14)]
     rows += [mark.join(["-999", "3", "4"])] * ("--na" in said)

@@ -21,9 +21,9 @@ from ..branching.single import WORST_GAP
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.result import Answer, Status, Work, relative_gap
+from ..core.rounding import BOUND_SHARE, FITTED_SHARE_OF_YY, support_bound
 from ..core.threads import threads_of
 from ..kernels.linalg import Array
-from ..leaps.all_sizes import support_bound
 from ..relaxation.extraction import extraction, largest_diagonal
 from ..relaxation.gram import TOLERANCE, GramForm
 from ..relaxation.root import Incumbent, reduced_root
@@ -259,14 +259,15 @@ def _checked(
     (inside, outside), (claimed, precision) = proved, claim
     best = problem.objective(claimed.support)
     status, bound = claimed.status, claimed.lower_bound
-    if status is Status.FAILED or not bound <= best * (1.0 + 1e-9) + 1e-12 * problem.yy:
+    fitted = FITTED_SHARE_OF_YY * problem.yy
+    if status is Status.FAILED or not bound <= best * (1.0 + BOUND_SHARE) + fitted:
         bound, status = inside, Status.FAILED  # A wrong bound is not used; any support serves.
-    rounding = 1e-9 * best + 1e-12 * problem.yy + problem.data_loss(best)
+    rounding = BOUND_SHARE * best + fitted + problem.data_loss(best)
     lower = max(0.0, min(max(bound, inside), outside, best) - rounding)
     gap = relative_gap(best, lower)
     closed = max(tol, precision)
     ended = status in (Status.OPTIMAL, Status.PRECISION, Status.FAILED)
-    if gap <= (max(tol, min(precision, LARGEST_GAP)) if ended else max(tol, 1e-9)):
+    if gap <= (max(tol, min(precision, LARGEST_GAP)) if ended else max(tol, BOUND_SHARE)):
         status = Status.OPTIMAL  # The gap is closed, whatever made the solver stop.
     elif status is Status.OPTIMAL:  # The claim of optimality is not confirmed.
         lost = 4.0 * (claimed.rounding + rounding) / best

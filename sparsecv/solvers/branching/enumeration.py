@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem, checked_sizes
 from ..core.result import Answer, Status, Work, nothing_left
+from ..core.rounding import support_bound
 from ..core.rows import DEPENDENT_SHARE, LOST_SHARE
 from ..core.ties import ranking
 from ..kernels.enumeration import every_support, visit
 from ..kernels.linalg import EPS
-from ..leaps.all_sizes import support_bound
 from ..supports.rounding import pad_support
 
 

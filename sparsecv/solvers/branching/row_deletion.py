@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from ..core.leaves import FREE, IN, Leaves
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
+from ..core.rounding import BOUND_SHARE
 from ..core.threads import cached
 from ..kernels.by_reference import by_reference
 from ..kernels.compiled import kernel
@@ -374,15 +375,15 @@ class LeftOut:
         largest, single = float(values[-1]), np.diff(self.start) == 1
         squares = self._turned[self.start[:-1][single]] ** 2
         low, below = np.zeros(k), np.zeros(squares.shape[0])
-        above = np.full(squares.shape[0], values[0] * (1.0 - 1e-9))
+        above = np.full(squares.shape[0], values[0] * (1.0 - BOUND_SHARE))
         for _ in range(50):
             middle = 0.5 * (below + above)
-            fits = np.sum(squares / (values - middle[:, None]), axis=1) <= 1.0 - 1e-9
+            fits = np.sum(squares / (values - middle[:, None]), axis=1) <= 1.0 - BOUND_SHARE
             below, above = np.where(fits, middle, below), np.where(fits, above, middle)
         low[single] = below
         for j in np.flatnonzero(~single).tolist():
             fold = sla.eigvalsh(self.form(j, extract=False).G, check_finite=False)
-            low[j] = max(0.0, float(fold[0]) - 1e-9 * largest)
+            low[j] = max(0.0, float(fold[0]) - BOUND_SHARE * largest)
         return np.asarray(np.maximum(low - self.off, 0.0))
 
     def overlooked(self, ridge: float, tau: int, upper: Array) -> Array:

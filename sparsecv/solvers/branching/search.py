@@ -14,10 +14,10 @@ from ..core.leaves import FREE, IN, OUT, Leaves
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.result import Status, relative_gap
+from ..core.rounding import support_bound
 from ..core.threads import threads_of
 from ..kernels.completion import completion_work
 from ..kernels.linalg import allocated, record
-from ..leaps.all_sizes import support_bound
 from ..relaxation.dual_bound import SINGLE_COLUMNS, gram_arrays
 from ..relaxation.gram import TOLERANCE, GramForm
 from ..relaxation.relaxer import relaxation_work

@@ -13,8 +13,9 @@ from ..core.limits import Limits
 from ..core.plan import BRANCH, EVERY, Way, ways_of_one_size
 from ..core.problem import SparseRidgeProblem
 from ..core.result import Answer, Status, Work, nothing_known, relative_gap
+from ..core.rounding import BOUND_SHARE, FITTED_SHARE_OF_YY, support_bound
 from ..core.threads import on_one_thread
-from ..leaps.all_sizes import SizesTree, support_bound
+from ..leaps.all_sizes import SizesTree
 from ..relaxation.diagonal import STEPS, Fitted, fit_diagonal, interior
 from ..relaxation.gram import TOLERANCE, GramForm
 from ..relaxation.perspective import perspective_relaxation
@@ -390,11 +391,9 @@ def _answer(
 ) -> Answer:
     """The answer that a bound amounts to, less what rounding may have added to the bound."""
     objective = incumbent.objective
-    # Where no node is open, the incumbent's objective is the bound. It may be rounded up by 1e-9 of
-    # itself and by 1e-12 of yᵀy. Other bounds give up 1e-9 as well. Both shares are choices, far
-    # above rounding.
-    fitted = objective - (1e-9 * objective + 1e-12 * problem.yy)
-    bound = max(0.0, min(fitted, bound * (1.0 - 1e-9)) - problem.data_loss(objective))
+    # Where no node is open, the incumbent's objective is the bound, which may be rounded up.
+    fitted = objective - (BOUND_SHARE * objective + FITTED_SHARE_OF_YY * problem.yy)
+    bound = max(0.0, min(fitted, bound * (1.0 - BOUND_SHARE)) - problem.data_loss(objective))
     if status is Status.OPTIMAL and relative_gap(objective, bound) > max(tol, WORST_GAP):
         status = Status.PRECISION
     return Answer(

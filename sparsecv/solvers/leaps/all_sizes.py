@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -13,21 +12,15 @@ from ..core.limits import Limits
 from ..core.plan import holds_tree
 from ..core.problem import SparseRidgeProblem, checked_sizes, checked_support
 from ..core.quick_fits import fit_supports
-from ..core.result import Answer, Status, Work, nothing_left
-from ..core.rows import DEPENDENT_SHARE, LOST_SHARE
-from ..core.subset_fit import inflation_factors
+from ..core.result import Answer, Status, Work
+from ..core.rounding import BOUND_SHARE, certain, support_bound, tree_margin
 from ..core.threads import on_one_thread
 from ..core.ties import ranking
 from ..kernels.linalg import Array
 from ..supports.path import SupportGrower
 from ..supports.rounding import stacked
-from .open_nodes import RELATIVE_ROUNDING, expand
+from .open_nodes import expand
 from .tree import Leaps
-
-# A support counts as proved optimal where rounding leaves no other support more than this share of
-# the objective below it, besides the second share, of yᵀy, for fits that leave only rounding errors
-# of y.
-CERTAIN_SHARE, CERTAIN_SHARE_OF_YY = 1e-5, 1e-20
 
 
 @on_one_thread
@@ -141,7 +134,7 @@ class SizesTree:
         lost = problem.data_losses(objective, (s.size for s in every), True)
         lower = np.maximum(np.minimum(objective, bound) - margin - lost, 0.0)
         # No support that the tree has not searched is below these objectives.
-        closed = (bound > objective * (1.0 + RELATIVE_ROUNDING)) | (status is Status.OPTIMAL)
+        closed = (bound > objective * (1.0 + BOUND_SHARE)) | (status is Status.OPTIMAL)
         proved = closed & certain(objective, margin + lost, problem.yy, problem.data.off)
         if not problem.constraints.bounded:
             # All columns are one support, so that none is better. What rounding leaves open is how
@@ -234,6 +227,7 @@ class _Unsearched:
 
     n_nodes, n_bytes, stretch = 0, 0, 1.0
     reach = 1e100  # Only the ridge bounds the coefficients.
+    inflation = 0.0  # Nothing is updated.
 
     def __init__(
         self,
@@ -274,104 +268,6 @@ class _Unsearched:
 _EitherTree = Leaps | _Unsearched
 
 
-def tree_margin(problem: SparseRidgeProblem, objective: Array, tree: _EitherTree) -> Array:
-    """What rounding in a tree, and a working γ, may add to these objectives."""
-    spread = tree.stretch * coefficient_spread(problem)
-    reach = min(tree.reach, working_reach(problem, tree.stretch))
-    margin = rounding_margin(objective, problem.yy, reach, spread, problem.data.off)
-    margin += tree.left_out(problem) * objective
-    return np.asarray(margin + problem.zero_loss(objective))
-
-
-def rounding_margin(
-    value: Array,
-    yy: float | Array,
-    reach: float | Array,
-    spread: float | Array,
-    off: float,
-    least: float | Array = 0.0,
-) -> Array:
-    """What is taken off a bound f for rounding: 1e-11 f + 2√f δ + δ², δ = off·(|y| + Σ ℓ_j|β_j|).
-
-    A computed fit is exact for columns and y that are off by the share ``off`` of their lengths, so
-    that the root of f is off by δ. The sum is at most reach·|y|, and at most |y| + spread·√f, as a
-    support that is better than the best known has (γ/2)|β|² ≤ f. It also has (γ/4)|β|² ≤ f − g, if
-    no coefficients have an objective below g at γ/2, so that √(f − g) may take the place of √f.
-    docs/theory.md says what the margin rests on.
-
-    value: Objectives f; the result has the same shape.
-    yy: yᵀy.
-    reach: The number ``reach`` of a tree, see :func:`~.depth_first.begin`.
-    spread: The number :func:`coefficient_spread` of the problem; ∞ where γ does not bound β.
-    off: ``Rows.off`` of the problem's data.
-    least: The number g, where searches work with the given γ; 0 says nothing.
-    """
-    length, above = np.sqrt(yy), np.maximum(value - least, 0.0)
-    # Where reach or spread is ∞ and has the factor 0, fmin takes the other number.
-    delta = off * np.fmin(length * reach, length + spread * np.sqrt(above))
-    return 1e-11 * value + 2.0 * np.sqrt(value) * delta + delta * delta
-
-
-def coefficient_spread(problem: SparseRidgeProblem, gamma: float | None = None) -> float:
-    """2√(Σ ℓ_j²/γ): Σ ℓ_j|β_j| of a fit of objective 2f is at most this number times √f.
-
-    The working γ at most doubles the objective of a support whose status may be optimal.
-
-    gamma: By default the γ that searches work with.
-    """
-    return 2.0 * math.sqrt(
-        problem.data.sum_of_squares / (problem.gamma if gamma is None else gamma)
-    )
-
-
-def working_reach(problem: SparseRidgeProblem, stretch: float = 1.0) -> float:
-    """A number that (|y| + Σ ℓ_j|β_j|)/|y| of optimal fits at a working γ is at most; else ∞.
-
-    stretch: As of ``SparseRidgeProblem.longest_coefficients``.
-    """
-    length, most = math.sqrt(problem.yy), problem.longest_coefficients(stretch)
-    if length == 0.0 or math.isinf(most):
-        return math.inf
-    return 1.0 + stretch * math.sqrt(problem.data.sum_of_squares) * most / length
-
-
-def certain(objective: Array, margin: Array, yy: float | Array, off: float) -> NDArray[np.bool_]:
-    """Whether a margin for rounding is so small that a finished search counts as proof.
-
-    off: ``Rows.off`` of the data. In a long table rounding hides a larger share of yᵀy, which is
-        1.2e6·off²: see :func:`all_certain`.
-    """
-    share = max(CERTAIN_SHARE_OF_YY, 1.2e6 * off * off)
-    small = margin <= CERTAIN_SHARE * objective + share * yy
-    return np.asarray(small | (objective <= nothing_left(1.0) * yy))
-
-
-def all_certain(problem: SparseRidgeProblem, spread: float) -> bool:
-    """Whether :func:`rounding_margin` is small enough for :func:`certain` at every objective f.
-
-    Of the margin, 2√f·off·spread·√f is at most 0.9e-5 f here, and 2√f·off·|y| is at most
-    0.9e-6 f + off²yᵀy/0.9e-6. Nothing is said of matrices that were given, which are off as well.
-    """
-    return problem.data.gram is None and 2.0 * problem.data.off * spread <= 0.9e-5
-
-
-def attained_margin(problem: SparseRidgeProblem, upper: Array) -> Array:
-    """What a search may lay above the objective of an optimum, for objectives ≤ ``upper``.
-
-    The optimum is that at the given γ. The working γ adds at most ``zero_loss`` to its objective;
-    rounding of the factor adds :func:`rounding_margin`. Where the working γ is the larger one, it
-    does not bound the coefficients β, and Σ ℓ_j|β_j| ≤ √p ``_reach`` does.
-    """
-    reach, spread = np.inf, coefficient_spread(problem)
-    if problem.gamma > problem.given_gamma:
-        length = math.sqrt(problem.yy) or 1.0
-        reach, spread = 1.0 + math.sqrt(problem.p) * problem._reach() / length, np.inf
-    with np.errstate(invalid="ignore"):
-        margin = rounding_margin(upper, problem.yy, reach, spread, problem.data.off)
-    margin += problem.zero_loss(upper)
-    return np.minimum(margin, 1e300)  # Ranges multiply it with numbers that may be 0.
-
-
 def only_support(problem: SparseRidgeProblem, support: NDArray[np.intp]) -> Answer:
     """The answer of the only support that the constraints allow."""
     objective, bound = problem.objective(support), support_bound(problem, support)
@@ -386,41 +282,3 @@ def only_support(problem: SparseRidgeProblem, support: NDArray[np.intp]) -> Answ
         lower_bound=bound,
         status=status,
     )
-
-
-def support_bound(
-    problem: SparseRidgeProblem, support: NDArray[np.intp], given_gamma: bool = False
-) -> float:
-    """The objective of a support, less what rounding can have added to the fit; at least 0.
-
-    The margin is :func:`rounding_margin` with the variance inflation factors of the support: where
-    columns nearly depend on each other the bound may be 0.
-
-    given_gamma: Whether no working γ bounds the coefficients, as the bound is for the given γ.
-    """
-    gamma = problem.given_gamma if given_gamma else problem.gamma
-    fit, reach = problem.fit(support), _reach_of(problem, support, gamma)
-    spread = coefficient_spread(problem, gamma) if gamma > 0.0 else math.inf
-    share = DEPENDENT_SHARE if problem.given_gamma == 0.0 else LOST_SHARE
-    if gamma < problem.gamma and reach > 3.0 * support.size / share:
-        # Columns count as dependent: their fit is that of some that are not.
-        length = math.sqrt(problem.yy) or 1.0
-        reach = 1.0 + math.sqrt(support.size) * problem._reach() / length
-    if math.isinf(reach) and math.isinf(spread):
-        return 0.0
-    with np.errstate(invalid="ignore"):
-        off = problem.data.off
-        margin = rounding_margin(np.array(fit.objective), problem.yy, reach, spread, off)
-    return max(float(fit.objective - fit.lacking - margin), 0.0)
-
-
-def _reach_of(
-    problem: SparseRidgeProblem, columns: NDArray[np.intp], gamma: float | None = None
-) -> float:
-    """A number that (Σ ℓ_j|β_j| + |y|)/|y| of the fit on some columns is at most; ∞ at rank < s.
-
-    gamma: By default the γ that searches work with.
-    """
-    s = columns.size
-    factors = inflation_factors(problem.factor(columns, gamma)[:s, :s])
-    return 1.0 + 2.0 * float(np.sqrt(factors).sum())

@@ -14,18 +14,19 @@ from ..core.limits import Limits
 from ..core.plan import holds_tree
 from ..core.problem import SparseRidgeProblem, checked_sizes, checked_support
 from ..core.result import Status, Work
-from ..core.rows import DEPENDENT_SHARE, MAX_COLUMNS
-from ..core.subset_fit import independent_columns, inflation_factors
-from ..core.threads import on_one_thread
-from ..kernels.fits import LEAST_SINGULAR_VALUE_OF_QUICK_FITS
-from ..kernels.linalg import EPS, TIE, Array, from_mask
-from .all_sizes import (
+from ..core.rounding import (
     CERTAIN_SHARE,
+    UPDATED_SHARE,
     all_certain,
     certain,
     coefficient_spread,
     rounding_margin,
 )
+from ..core.rows import DEPENDENT_SHARE, MAX_COLUMNS
+from ..core.subset_fit import independent_columns, inflation_factors
+from ..core.threads import on_one_thread
+from ..kernels.fits import LEAST_SINGULAR_VALUE_OF_QUICK_FITS
+from ..kernels.linalg import EPS, TIE, Array, from_mask
 from .open_nodes import LeafFits, prediction_ranges
 from .tree import Leaps
 
@@ -250,7 +251,8 @@ def _residual_bounds(
     # factor is the larger of what fits lose, and 1e-11. The latter is far above the some p rounding
     # units of the sums in f_S and h. At γ = 0 an optimum has a larger objective at the working γ.
     problem = tree.problem
-    margin = max(1e-11, 2.0 * problem.data.off * tree.reach) * (problem.yy + residual * residual)
+    share = max(UPDATED_SHARE, 2.0 * problem.data.off * tree.reach)
+    margin = share * (problem.yy + residual * residual)
     left = np.maximum(tree.tree.one_minus_leverage[0], LEAST_ONE_MINUS_LEVERAGE)
     margin += problem.data_loss(problem.yy, problem.p) / left
 

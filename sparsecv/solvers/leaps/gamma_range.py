@@ -23,11 +23,11 @@ from ..core.limits import Limits
 from ..core.plan import refuse_many_columns
 from ..core.problem import SparseRidgeProblem, checked_sizes
 from ..core.result import Status
+from ..core.rounding import coefficient_spread, rounding_margin
 from ..core.threads import on_one_thread
 from ..kernels import envelope
 from ..kernels.linalg import EPS, Array, mask_rows, placed
 from ..supports.rounding import pad_support
-from .all_sizes import coefficient_spread, rounding_margin
 from .deleted_rows import at_unit_length, shared_tree
 from .tree import Leaps
 

@@ -12,12 +12,13 @@ from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.quick_fits import fit_supports
 from ..core.result import Status
+from ..core.rounding import tree_margin
 from ..core.ties import ranking
 from ..kernels.envelope import values_between
 from ..kernels.fits import FitRoom, ridge_fits
 from ..kernels.linalg import Array, Mask, mask_rows, placed
 from ..supports.rounding import stacked
-from .all_sizes import SizesTree, tree_margin
+from .all_sizes import SizesTree
 from .lists import wanted_from
 from .tree import NOTHING, Leaps
 

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.result import Answer, Status, Work, nothing_left
+from ..core.rounding import CERTAIN_SHARE, tree_margin
 from ..core.threads import on_one_thread
 from ..core.ties import ties_in_order
 from ..kernels.linalg import Array, from_mask
-from .all_sizes import CERTAIN_SHARE, support_objectives, tree_margin
+from .all_sizes import support_objectives
 from .table import TreeTable
 from .tree import Leaps
 

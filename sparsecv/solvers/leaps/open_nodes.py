@@ -18,13 +18,9 @@ from numpy.typing import NDArray
 
 from ..core.leaves import IN, OUT, Leaves
 from ..core.problem import SparseRidgeProblem
+from ..core.rounding import BOUND_SHARE
 from ..kernels.linalg import Array
 
-# Every range is widened by this share of its numbers: of the incumbent's objective, of the radius
-# and of the centre. In ``all_sizes`` a bound has to exceed an incumbent by this share of the
-# objective to count as proof where a limit ended the tree. The formulas lose a share of some 1e-13,
-# so that the value is a choice on the safe side.
-RELATIVE_ROUNDING = 1e-9
 # A leaf's spread is that of its node less a second number. The difference is off by as much as the
 # node's spread is. A leaf with a spread below this share of its node's is therefore factorised by
 # itself. At the share, the root of a spread and the centre are off by some thirty times as much as
@@ -161,7 +157,7 @@ def prediction_ranges(
     upper, shape (k, 1) or (k, r): Objectives of these supports, with one column for each prediction
         if every prediction belongs to a problem of its own. Nodes are fitted at a rounded γ and
         from a rounded factor, where an optimum may look worse than it is; ``upper`` includes that
-        (``all_sizes.attained_margin``), so that the inequality above holds for exact optima.
+        (``rounding.attained_margin``), so that the inequality above holds for exact optima.
     as_seen: Turns fits of ``problem`` into fits of the problems that predictions belong to.
     Returns: Low and high ends of the ranges, shape (k, r).
     """
@@ -173,12 +169,12 @@ def prediction_ranges(
             at = np.flatnonzero((least <= sizes) & (sizes <= fits.high))
             if at.size == 0:
                 continue
-            gap = upper[at] - loss + RELATIVE_ROUNDING * upper[at]
+            gap = upper[at] - loss + BOUND_SHARE * upper[at]
             # 0 times ∞ says nothing of the prediction, and neither does an overflow.
             with np.errstate(invalid="ignore", over="ignore"):
                 square = np.maximum(gap, 0.0) * spread
-            radius = np.sqrt(np.where(np.isnan(square), np.inf, square)) * (1.0 + RELATIVE_ROUNDING)
-            radius = np.where(gap >= 0.0, radius + RELATIVE_ROUNDING * np.abs(centre), -np.inf)
+            radius = np.sqrt(np.where(np.isnan(square), np.inf, square)) * (1.0 + BOUND_SHARE)
+            radius = np.where(gap >= 0.0, radius + BOUND_SHARE * np.abs(centre), -np.inf)
             low[at] = np.minimum(low[at], centre - radius)
             high[at] = np.maximum(high[at], centre + radius)
     return low, high

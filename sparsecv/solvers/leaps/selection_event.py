@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.result import Status, Work
+from ..core.rounding import UPDATED_SHARE, coefficient_spread
 from ..core.rows import DEPENDENT_SHARE
 from ..core.threads import on_one_thread
 from ..kernels.linalg import EPS, Array
 from ..supports.rounding import stacked
-from .all_sizes import coefficient_spread
 from .gathering import Comparison, Members
 from .lines import Gathering
 from .tree import Leaps
@@ -243,14 +243,14 @@ class _Search:
         Every term is 2√f times a root r, at most a share e of f and r²/e; e is 1e-5, a choice. With
         v the largest A_jj M_jj as in :func:`~.depth_first.begin`, what one column adds to a loss is
         off by 2u√(v·added·full), and what p columns add by 2u√(v·p·loss·full). The margin for the
-        rounding of a factor is that of :func:`~.all_sizes.rounding_margin`, by the spread of
+        rounding of a factor is that of ``rounding_margin``, by the spread of
         coefficients where that is short. The working γ adds ``zero_loss``.
         """
         at, e = self.at, 1e-5
         R = tree.tree.columns_of[:-1, :-1].T
         squares = np.maximum((R * R).sum(axis=0), tree.tree.scale**2)
         inflation = float(((np.linalg.inv(R) ** 2).sum(axis=1) * squares).max())
-        share = 3.0 * e + 1e-11 + tree.left_out(at)
+        share = 3.0 * e + UPDATED_SHARE + tree.left_out(at)
         added = 0.25 * EPS * EPS * at.p * inflation / e + 8.0 * at.p * EPS
         moved, spread = at.data.off, tree.stretch * coefficient_spread(at)
         if moved * spread <= 1e-5:

@@ -148,6 +148,11 @@ class Leaps:
         return float(self.now("reach"))
 
     @property
+    def inflation(self) -> float:
+        """The sum of the variance inflation factors of all columns."""
+        return float(self.now("inflation"))
+
+    @property
     def stretch(self) -> float:
         """What the number ``coefficient_spread`` of the problem is multiplied by for this tree."""
         return self.table.stretch

@@ -23,6 +23,7 @@ import scipy.linalg as sla
 from numpy.typing import ArrayLike
 
 from ..core.problem import SparseRidgeProblem
+from ..core.rounding import BOUND_SHARE, WIDENED_SHARE_OF_YY
 from ..kernels.linalg import EPS, Array
 from .dual_bound import BoundTerms, bound_terms, relative_rounding
 from .gram import GramForm
@@ -31,11 +32,6 @@ from .perspective import checked_beta, perspective_relaxation
 # A singular value of X, or an eigenvalue of XᵀX, of at most this share of the largest counts as 0,
 # and the ridge alone bounds β along its direction.
 ZERO_SHARE = 1e-11
-# Every range is widened by this share of its width, and by a thousandth of this share of its centre
-# in absolute value. Radii or their squares are widened by this share. That is against rounding: the
-# formulas take some hundred operations with a relative error of 2⁻⁵³ each, together 1e-5 of the
-# share.
-WIDENED_SHARE = 1e-9
 # Coefficients are taken to be at most this long where nothing bounds them, so that products with
 # the length stay finite. The data allow no length that is near it.
 LONGEST = 1e150
@@ -166,8 +162,8 @@ class Ellipsoid:
         A, besides = self._image(H)
         centre = H @ self.centre
         rounding = 2.0 * (H.shape[1] + 8) * EPS * (np.abs(H) @ np.abs(self.centre))
-        reach = (np.linalg.norm(A, axis=1) + besides) * (1.0 + WIDENED_SHARE) + rounding
-        reach = reach + WIDENED_SHARE * 1e-3 * np.abs(centre)
+        reach = (np.linalg.norm(A, axis=1) + besides) * (1.0 + BOUND_SHARE) + rounding
+        reach = reach + BOUND_SHARE * 1e-3 * np.abs(centre)
         return centre - reach, centre + reach
 
     def spread_bound(self, W: ArrayLike) -> float:
@@ -176,7 +172,7 @@ class Ellipsoid:
         With M = XᵀX + (ε/2)I the bound is radius²·trace(W M⁻¹ Wᵀ).
         """
         A, besides = self._image(np.atleast_2d(np.asarray(W, dtype=np.float64)))
-        return float((np.linalg.norm(A) + np.linalg.norm(besides)) ** 2 * (1.0 + WIDENED_SHARE))
+        return float((np.linalg.norm(A) + np.linalg.norm(besides)) ** 2 * (1.0 + BOUND_SHARE))
 
     def error_range(self, rows: ArrayLike, targets: ArrayLike) -> tuple[float, float]:
         """The least and greatest Σ (t − xᵀβ)² over the ellipsoid: problem (9), first paper.
@@ -198,7 +194,7 @@ class Ellipsoid:
         rest = max(float(e @ e - along @ along), 0.0)
         k = s * s
         least, most = (extreme_square(along, k, greatest) + rest for greatest in (False, True))
-        widen = float(np.linalg.norm(besides)) + WIDENED_SHARE * (float(np.linalg.norm(s)))
+        widen = float(np.linalg.norm(besides)) + BOUND_SHARE * (float(np.linalg.norm(s)))
         widen += float(2.0 * (H.shape[0] + H.shape[1] + 8) * EPS * size)  # the rounding of e
         scale = 1.0 + 1e-12 * (H.shape[0] + H.shape[1])
         low = max(np.sqrt(least) / scale - widen, 0.0)
@@ -342,8 +338,7 @@ def ellipsoid(
     # A working γ adds to the objective of the optimum at the given γ.
     upper = upper + 0.5 * (problem.gamma - problem.given_gamma) * length * length
     square = upper - centre_bound(problem, centre, epsilon)
-    # The last term is far above the rounding of the difference, and far below what matters.
-    square = max(square, 0.0) * (1.0 + WIDENED_SHARE) + 1e-13 * problem.yy
-    ball = (length + float(np.linalg.norm(centre))) * (1.0 + WIDENED_SHARE)
+    square = max(square, 0.0) * (1.0 + BOUND_SHARE) + WIDENED_SHARE_OF_YY * problem.yy
+    ball = (length + float(np.linalg.norm(centre))) * (1.0 + BOUND_SHARE)
     radius = float(np.sqrt(square + spectrum.unseen(epsilon / 2.0, ball)))
     return Ellipsoid(centre, radius, epsilon, ball, spectrum)

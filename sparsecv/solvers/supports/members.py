@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from ..kernels.by_reference import by_reference
 from ..kernels.compiled import kernel
+from ..kernels.completion import LEAST_PIVOT
 from ..kernels.linalg import Array, Ints, add, allocated, dot, record
 
 # The normal equations (G_S + ridge·I)β = b_S may be off by this share of the largest |b_j| after
@@ -239,7 +240,7 @@ def add_member(s, ridge, k, a, column):
     for e in range(k):
         add(V[a], G[support[e]], -A[a, e], p)
     for number in range(REFINEMENTS + 1):
-        length = max(V[a, column] + ridge, 1e-12 * (G[column, column] + ridge))
+        length = max(V[a, column] + ridge, LEAST_PIVOT * (G[column, column] + ridge))
         worst = 0.0
         for e in range(k):
             spare[e] = 0.0 if e == a else V[a, support[e]] - ridge * A[a, e]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from ..kernels.completion import LEAST_PIVOT
 from ..kernels.linalg import Array
 
 Support = NDArray[np.intp]
@@ -91,7 +92,7 @@ def _select(
     """
     support = np.empty(steps, dtype=np.intp)
     support[: start.size] = start
-    least = np.maximum(1e-12 * full, 1e-300)
+    least = np.maximum(LEAST_PIVOT * full, 1e-300)
     c, d = b.copy(), full.copy()
     directions = np.empty((steps, b.size))
     for level in range(steps):

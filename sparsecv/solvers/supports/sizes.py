@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..kernels.by_reference import by_reference
 from ..kernels.compiled import kernel
+from ..kernels.completion import LEAST_PIVOT
 from ..kernels.linalg import Array, Ints, allocated, column_worth, record
 from .members import (
     Swaps,
@@ -162,7 +163,7 @@ def most_helpful(s, ridge, k):
         factor_units(current, units, ridge, k)
     best, which, c, bounded = 0.0, -1, current.c, units.now[0].bounded
     for j in range(c.shape[0]):
-        square = max(current.d[j], 1e-12 * (current.G[j, j] + ridge))
+        square = max(current.d[j], LEAST_PIVOT * (current.G[j, j] + ridge))
         score = c[j] * c[j] / square
         if which >= 0 and score <= best:  # as most columns are; bounds only lower what one gains
             continue

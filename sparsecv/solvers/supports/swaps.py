@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..kernels.compiled import kernel
+from ..kernels.completion import LEAST_PIVOT
 from ..kernels.linalg import add, column_worth, dot, factor_row
 from .members import attained_gain, invert_on, join, leave, load_members, recompute
 
@@ -48,7 +49,9 @@ def factor_units(s, units, ridge, k):
                 for q in range(units.now[0].count):
                     total -= s.V[q, i] * s.G[s.support[q], j]
                 units.left[i, e] = units.factor[i, e] = total
-            factor_row(units.factor[begin:end], i - begin, 1e-12 * (s.G[i, i] + ridge) + 1e-300)
+            factor_row(
+                units.factor[begin:end], i - begin, LEAST_PIVOT * (s.G[i, i] + ridge) + 1e-300
+            )
 
 
 @kernel(inner=True)
@@ -138,7 +141,7 @@ def wide_gain(s, units, ridge, c, number, u, enough):
             for r in range(number):
                 v = rows[r, j]
                 length += v * v * inverse[r]
-            length = max(length, 1e-12 * (s.G[j, j] + ridge) + 1e-300)
+            length = max(length, LEAST_PIVOT * (s.G[j, j] + ridge) + 1e-300)
             gain += column_worth(c[j], length, units.columns[j].lower, units.columns[j].upper)
         return gain
     for a in range(size):
@@ -153,7 +156,7 @@ def wide_gain(s, units, ridge, c, number, u, enough):
             for r in range(number):
                 total += rows[r, begin + a] * rows[r, begin + e] * inverse[r]
             block[a, e] = total
-        factor_row(block, a, 1e-12 * block[a, a] + 1e-300)
+        factor_row(block, a, LEAST_PIVOT * block[a, a] + 1e-300)
     return explained(block, slope, size)
 
 

@@ -334,7 +334,8 @@ def inner_weights(
     # Proofs change errors, and with the errors the pairs that carry weight.
     while plan.proves_models and not plan.time_is_up:
         untried = models.pairs_to_do(models.tried, every_gamma, weights)
-        if not (untried and models.prove(every_gamma, untried, proof_nodes(plan))):
+        nodes = proof_nodes(plan, data.constraints.n_units)
+        if not (untried and models.prove(every_gamma, untried, nodes)):
             break
         weights = [weights_of(b) for b in blocks]
     proved = not models.pairs_to_do(models.proved, every_gamma, weights)

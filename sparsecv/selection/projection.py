@@ -240,7 +240,9 @@ class _FoldProjections:
             for j, one in zip(some, found, strict=True):
                 known[j] = FoldProjection(*(values[best] for values in one))
         self.ridges = ridges
-        self._shared = FoldAverages(study.data, coefs, ridges, proof_nodes(study.plan))
+        self._shared = FoldAverages(
+            study.data, coefs, ridges, proof_nodes(study.plan, study.data.constraints.n_units)
+        )
         others = [j for j in range(study.data.folds.k) if j not in known]
         found = self._projected("comparing sizes with the average", self._shared, others)
         known |= zip(others, found, strict=True)
@@ -407,7 +409,10 @@ def _projected_models(
         path = support_path(target, used, sizes, solver=study.plan.model_solver, limits=limits)
         models = [model(t, path, g, t) for t, g in enumerate(number.tolist())]
         if not models[chosen].proved and study.plan.proves_models:
-            one, limits = slice(chosen, chosen + 1), limits.within(nodes=proof_nodes(study.plan))
+            one, limits = (
+                slice(chosen, chosen + 1),
+                limits.within(nodes=proof_nodes(study.plan, study.data.constraints.n_units)),
+            )
             path = support_path(target, gammas[one], sizes[one], solver="exact", limits=limits)
             if path.proved[0, 0]:
                 models[chosen] = model(chosen, path, 0, 0)

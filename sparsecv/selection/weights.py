@@ -49,8 +49,13 @@ class AverageSettings(NamedTuple):
     most_of_all: float = 0.7
     # Where the fit has a time limit, the proof of an inner model or of a projection ends after this
     # many nodes at one γ, and at later γ after a tenth of them. So what a default fit finds seldom
-    # depends on the clock. The number is a choice.
-    proof_nodes: int = 10_000_000
+    # depends on the clock. The first number is for at most ``units_of_proofs`` columns or groups:
+    # it certifies three tables of 100 x 40 (``experiments/scale/narrow.py``), of which a third of
+    # it certifies one, in as much time. A table of 100 x 45 is certified by neither number, and
+    # takes 1.4 times as long with the first.
+    proof_nodes: int = 30_000_000
+    units_of_proofs: int = 40
+    proof_nodes_beyond: int = 10_000_000
     # Where there are two folds alone, or the folds do not partition the rows, every fold has at
     # most this many inner folds. The number is a choice.
     inner_folds: int = 4
@@ -197,6 +202,12 @@ def growing_sizes(every: Index, named: Index) -> list[SizeRound]:
     return [SizeRound(np.union1d(every[every <= end], named), end) for end in (*ends, most)]
 
 
-def proof_nodes(plan: RunPlan) -> int | None:
-    """The most nodes of the proof of an inner model or a projection; None without a time limit."""
-    return None if plan.limits.remaining() is None else AVERAGE.proof_nodes
+def proof_nodes(plan: RunPlan, units: int) -> int | None:
+    """The most nodes of the proof of an inner model or a projection; None without a time limit.
+
+    units: Number of columns, or of groups of columns.
+    """
+    if plan.limits.remaining() is None:
+        return None
+    few = units <= AVERAGE.units_of_proofs
+    return AVERAGE.proof_nodes if few else AVERAGE.proof_nodes_beyond

@@ -160,3 +160,12 @@ def test_held_out_errors_within_signs_are_off_by_no_more_than_is_said() -> None:
             known += margin < 1e-6 * own
             assert abs(own - float(sum(one**2 for one in left))) <= margin, (note, model)
     assert known > 5
+
+
+def test_a_factor_of_many_levels_beside_its_regions_is_proved() -> None:
+    rng = np.random.default_rng(0)
+    town = np.concatenate([np.arange(230), rng.integers(0, 230, 470)])
+    table = pd.DataFrame({"town": pd.Categorical(town), "region": [f"r{v % 9}" for v in town]})
+    table["number"] = rng.standard_normal(700)
+    y = table["number"] + rng.standard_normal(230)[town] + rng.standard_normal(700)
+    assert SparseRidge(tau=2, gamma=0.0).fit(table, y).status_ == "optimal"

@@ -48,8 +48,9 @@ LOST_SHARE = 1e-13
 # at most this many entries: some 0.1 s. The value is a choice.
 MAX_ENTRIES_OF_SETS = 2_000_000
 # With more columns than this, dependent columns are not looked into: the projection on the null
-# space is a p × p matrix. The value is a choice.
-MAX_DEPENDENT_COLUMNS = 200
+# space is a p × p matrix, of 8 MB here. Where there are more columns than rows, almost all columns
+# depend on each other, and the second limit holds. Both values are choices.
+MAX_DEPENDENT_COLUMNS, MAX_COLUMNS_BEYOND_ROWS = 1000, 200
 
 
 class GramError(NamedTuple):
@@ -356,7 +357,7 @@ def independence(X: Array, atoms: Index | None = None) -> Independence:
     if p == 0:
         return Independence(1.0, 0.0, True)
     rounding = 8.0 * p * EPS
-    if p > m and p > MAX_DEPENDENT_COLUMNS:
+    if p > m and p > MAX_COLUMNS_BEYOND_ROWS:
         return Independence(0.0, 0.0, False)
     values = np.zeros(p)
     values[: min(m, p)] = np.linalg.svd(X, compute_uv=False)

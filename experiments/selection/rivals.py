@@ -349,7 +349,7 @@ def summary(title: str, found: pd.DataFrame) -> None:
     """Print what some tables say of every method; every table counts once."""
     mean = found.groupby(["dataset", "method"])[list(VALUES)].mean().unstack()
     print(f"\n{title}: {len(mean)}, {len(found) // len(METHODS)} splits")
-    heads = ("test error", "CV error", "test/CV", "below", "above")
+    heads = ("test error", "CV error", "test/CV", "median", "below", "above")
     rest = ("columns", "MIOs", "nodes", "seconds", "proved")
     print(f"{'':<12}" + "".join(f"{head:>16}" for head in heads[:3]), end="")
     print("".join(f"{head:>7}" for head in heads[3:]) + "".join(f"{head:>12}" for head in rest))
@@ -358,7 +358,9 @@ def summary(title: str, found: pd.DataFrame) -> None:
         ratio = error[method] / error["minimum"]
         cells = [ratio, cv[method] / cv["minimum"], error[method] / cv[method]]
         line = f"{method:<12}" + "".join(f"{geometric_mean(cell):>16}" for cell in cells)
-        line += f"{(ratio < 1.0 - 1e-9).sum():>7}{(ratio > 1.0 + 1e-9).sum():>7}"
+        line += (
+            f"{ratio.median():>7.3f}{(ratio < 1.0 - 1e-9).sum():>7}{(ratio > 1.0 + 1e-9).sum():>7}"
+        )
         for what, form in (("size", ".1f"), ("mios", ".0f"), ("nodes", ",.0f"), ("seconds", ".2f")):
             line += f"{mean[what][method].mean():>12{form}}"
         print(f"{line}{mean['proved'][method].mean():>12.0%}")
@@ -369,6 +371,11 @@ def summary(title: str, found: pd.DataFrame) -> None:
     share = (proved["open"] / 2.0 ** proved["p"]).median()
     print(f"bisection has the least CV error of the grid on {least.mean():.0%} of the splits")
     print(f"one support, where it is proved: the median share of open supports is {share:.2%}")
+    certain = mean[mean["proved"]["one support"] == 1.0]["error"]
+    ratio = certain["one support"] / certain["minimum"]
+    print(
+        f"one support, on the {len(ratio)} tables with proofs: test error {geometric_mean(ratio)}"
+    )
 
 
 def report(path: Path) -> None:
@@ -383,7 +390,8 @@ def report(path: Path) -> None:
     print(
         "errors are divided by those of the rule minimum: geometric means over tables, with their"
     )
-    print("standard errors; below, above: tables on which the test error is less or more than its")
+    print("standard errors, and the median of the ratios of test errors; below, above: tables on")
+    print("which the test error is less or more than that of minimum; the other columns are means")
     summary("the paper's tables", found[paper])
     summary("other tables", found[~paper])
     summary("all tables", found)

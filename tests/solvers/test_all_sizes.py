@@ -14,6 +14,7 @@ from support.inside import Limits
 from support.problems import plain, problem_of, ugly
 from support.trees import every_stop, exact_of, key
 
+from sparsecv import Constraints
 from sparsecv.solvers import (
     SparseRidgeProblem,
     Status,
@@ -171,6 +172,19 @@ def test_n_best_supports_are_found_with_a_diagonal() -> None:
         for some in n_best_subsets(problem_of(data), [2, 4, 6], 6):
             values = sorted(exact[some[0].size].values())[: len(some)]
             np.testing.assert_allclose(objectives(some), np.array(values, float), rtol=1e-9)
+
+
+@pytest.mark.parametrize("asked", [Constraints(groups=[*"cbahgfed"]), Constraints(exclude=[2])])
+def test_a_diagonal_stands_in_the_order_of_the_columns_of_the_tree(asked: Constraints) -> None:
+    data = plain(1, 30, 8, noise=3.0)
+    problem = SparseRidgeProblem(data.X, data.y, gamma=1.0, tau=2, constraints=asked)
+    search = tree.Leaps(problem, np.arange(1, 8))
+    search.extract()
+    columns, D = search.table.columns, search.tree.extracted
+    X = problem.triangle[:, columns]
+    np.testing.assert_allclose(search.table.gram().G, X.T @ X)
+    assert D.min() > 0.0
+    assert np.linalg.eigvalsh(X.T @ X - np.diag(D)).min() > 0.0
 
 
 @pytest.mark.parametrize(("gamma", "closes"), [(1e-4, 0), (100.0, 1)])

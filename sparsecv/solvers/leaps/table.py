@@ -110,9 +110,8 @@ class TreeTable:
         return augmented_triangle(self.data, self.columns, ridge)
 
     def gram(self) -> GramForm:
-        """XᵀX of the tree's columns, where every unit is one column."""
-        whole = self.columns.size == self.problem.p
-        return GramForm.of(self.problem, None if whole else self.columns)
+        """XᵀX of the tree's columns in their order, where every unit is one column."""
+        return GramForm.of(self.problem, self.columns)
 
     def members(self, support: NDArray[np.intp]) -> NDArray[np.intp]:
         """The units of the tree that columns of the problem belong to, increasing."""

@@ -6,12 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
-from support.inside import CLOCK, compiled, main
+from support.inside import CLOCK, Steps, compiled, main
 from support.stand_ins import StandIn
 from support.tables import five_columns, write_csv
 
 from sparsecv.clock import Clock
-from sparsecv.report.progress import Steps
 
 Capture = pytest.CaptureFixture[str]
 LINE = re.compile(r"[0-9]+ s: (.+): ([0-9]+) of ([0-9]+) steps")

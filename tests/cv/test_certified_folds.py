@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import warnings
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,7 +32,6 @@ from support.stand_ins import StandIn
 from sparsecv import SparseRidgeCV
 from sparsecv.cv.fold_proofs import ProofRun
 from sparsecv.cv.needs import of_everything
-from sparsecv.cv.progress import Batch
 from sparsecv.cv.shared_tree import SharedTree
 from sparsecv.errors import UnprovedWarning
 from sparsecv.solvers import Answer, Status, solve
@@ -100,7 +100,7 @@ def test_unfinished_proofs_of_rows_that_no_fold_sees(stand_in: StandIn) -> None:
         ledger.enter_support(cell, one.support, one.objective, one.lower_bound, proved=False)
         ledger.offer(0, t, np.arange(data.folds.k), one.support)
 
-    def run(batch: Batch) -> list[Status]:
+    def run(batch: Any) -> list[Status]:
         return [
             batch.enter(index, batch.unit(batch.shared, *task, Limits()))
             for index, task in enumerate(batch.tasks)

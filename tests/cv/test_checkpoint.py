@@ -39,7 +39,6 @@ from support.tables import write_csv
 
 import sparsecv
 from sparsecv.cv import checkpoint
-from sparsecv.cv.checkpoint import Units
 from sparsecv.cv.estimate import units
 from sparsecv.errors import CheckpointWarning
 
@@ -310,7 +309,7 @@ def test_a_hard_run_that_is_killed_after_any_write(tmp_path: Path, stand_in: Sta
     assert (np.abs(estimates - whole.table("cv_error")) > 1e-9).any()
     plain, writes, last = Checkpoint.save, [0], [10**9]
 
-    def save(self: Checkpoint, ledger: Ledger, g: int, units: Units) -> None:
+    def save(self: Checkpoint, ledger: Ledger, g: int, units: Any) -> None:
         before = written(self.folder.path)
         plain(self, ledger, g, units)
         writes[0] += written(self.folder.path) != before

@@ -26,6 +26,7 @@ from support.inside import (
     SizeRound,
     cross_validate,
     inner_weights,
+    known_path,
     least_is_proved,
     make_folds,
     project_fold,
@@ -43,7 +44,6 @@ from sparsecv.solvers.core.error_margin import (
     path_margins,
     support_margin,
 )
-from sparsecv.solvers.ridge_fits import known_path
 
 Array = NDArray[np.float64]
 

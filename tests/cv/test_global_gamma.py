@@ -15,7 +15,6 @@ from support.problems import regression
 
 from sparsecv import SparseRidgeCV
 from sparsecv.cv.global_gamma import global_minimum
-from sparsecv.design.fold_data import FoldData
 from sparsecv.errors import InputError
 from sparsecv.selection.claims import range_is_proved
 from sparsecv.solvers import Status
@@ -46,7 +45,7 @@ def instance(seed: int) -> RowFolds:
     return RowFolds(RowTable(X, y, bool(rng.random() < 0.5)), make_folds(folds, n, seed=seed))
 
 
-def enumerated(data: FoldData, size: int) -> Callable[[Array], Array]:
+def enumerated(data: RowFolds, size: int) -> Callable[[Array], Array]:
     """h at γ for one size, with every fold's lexicographically first best support."""
     supports = np.array(list(combinations(range(data.p), size)))
     parts = []

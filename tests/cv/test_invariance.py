@@ -23,19 +23,16 @@ from support.inside import (
     RowFolds,
     RowTable,
     Settings,
-    SizesProver,
     Surface,
     UnitConstraints,
     Way,
     cross_validate,
-    estimate,
     make_folds,
-    shared_tree,
 )
 from support.stand_ins import StandIn
 
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV
-from sparsecv.solvers import support_path
+from sparsecv.solvers import best_subsets_rows_deleted, branch_and_bound, support_path
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -236,14 +233,13 @@ def test_what_is_left_by_an_interrupt(stand_in: StandIn) -> None:
     with Surface(data, taus) as surface:
         surface.visit(GAMMAS)
     exact = cross_validate(data, GAMMAS, taus, Settings(prove="all")).table("cv_error")
-    real = shared_tree.branch_and_bound
     for last in (0, 1, 3):
         calls = itertools.count()
 
         def interrupted(*args: Any, calls: Any = calls, last: int = last, **options: Any) -> Any:
             if next(calls) == last:
                 raise KeyboardInterrupt
-            return real(*args, **options)
+            return branch_and_bound(*args, **options)
 
         stand_in(branch_and_bound_of_folds=interrupted)
         with pytest.raises(KeyboardInterrupt) as caught:
@@ -279,7 +275,7 @@ def test_an_open_fold_of_few_columns_does_not_see_its_held_out_rows(
     check_folds(table, folds, (0, folds.k - 1), "exact", None)
 
 
-def one_round_of_few_nodes(prover: SizesProver, need: Need) -> list[int]:
+def one_round_of_few_nodes(prover: Any, need: Need) -> list[int]:
     """Search every open problem by a tree of 30 nodes."""
     prover.nodes, tried = 30, set[int]()
     while near := prover._next(need, tried, -1.0):
@@ -290,10 +286,9 @@ def one_round_of_few_nodes(prover: SizesProver, need: Need) -> list[int]:
 
 def shorten_shared_trees(stand_in: StandIn) -> None:
     """End every tree that leave-one-out folds share after 30 nodes."""
-    real = estimate.best_subsets_rows_deleted
 
     def short(*args: Any, limits: Limits, **options: Any) -> Any:
-        return real(*args, limits=limits.within(nodes=30), **options)
+        return best_subsets_rows_deleted(*args, limits=limits.within(nodes=30), **options)
 
     stand_in(best_subsets_rows_deleted=short)
 

@@ -17,6 +17,7 @@ from support.clocks import WorkClock
 from support.cross_validations import Case, draw_case, least_of
 from support.folds import Bracket, assert_within, inside
 from support.inside import (
+    LEAPS,
     CVResult,
     Ledger,
     Limits,
@@ -28,13 +29,11 @@ from support.inside import (
     Settings,
     Surface,
     UnitConstraints,
-    alternating,
+    Way,
+    alternate,
     cross_validate,
     least_is_proved,
     make_folds,
-    path,
-    plan,
-    shared_tree,
 )
 from support.stand_ins import StandIn, real, until_closed
 
@@ -43,7 +42,6 @@ from sparsecv.cv.progress import TimedReport
 from sparsecv.cv.settings import default_taus
 from sparsecv.errors import UnprovedWarning
 from sparsecv.solvers import answers, best_subsets_rows_deleted, support_path
-from sparsecv.solvers.supports import promising
 
 pytestmark = pytest.mark.filterwarnings("ignore::sparsecv.errors.ConstantColumnWarning")
 
@@ -62,7 +60,7 @@ def limit_nodes(stand_in: StandIn, nodes: int, only_shared: bool = False) -> Non
         best_subsets_rows_deleted=limited(best_subsets_rows_deleted),
     )
     if not only_shared:
-        ways = (plan.Way(plan.LEAPS, nodes=nodes),)
+        ways = (Way(LEAPS, nodes=nodes),)
         stand_in(ways=lambda *_: ways)
         stand_in(prove_sizes=lambda prover, need: prover.rows.tolist())
         stand_in(FIRST_NODES=nodes)
@@ -190,15 +188,15 @@ def test_estimates_after_the_time_limit(gram: float) -> None:
     case = Case(X, y, Protocol(), 5, [])
     case.taus = np.arange(1, 9)
     units = (
-        (path, "promising_columns", gram),
-        (promising, "complete_support", 0.0),
-        (path, "grow", 0.01),
-        (alternating, "gamma_step", 0.1),
-        (shared_tree, "branch_and_bound", 0.1),
+        ("promising_columns", gram),
+        ("complete_support", 0.0),
+        ("grow", 0.01),
+        ("gamma_step", 0.1),
+        ("branch_and_bound_of_folds", 0.1),
     )
     with WorkClock(units=units) as clock:
         surface = Surface(case.data, case.taus, Settings("exact", time_limit=1.0))
-        result = alternating.alternate(surface)
+        result = alternate(surface)
     late = Counter(name for name, began in clock.begun if began >= 1.0)
     assert late.pop("grow", 0) <= 6 * (1 + round(answers.LEAST_SECONDS_AT_FIRST_GAMMA / 0.01))
     assert late.pop("promising_columns", 0) <= 5

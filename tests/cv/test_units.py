@@ -17,11 +17,10 @@ from support.inside import (
     RowTable,
     Settings,
     cross_validate,
-    estimate,
     least_is_proved,
     make_folds,
 )
-from support.stand_ins import StandIn
+from support.stand_ins import StandIn, real
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from sparsecv.solvers.backends.optional_dependencies import quiet_stdout
@@ -150,11 +149,11 @@ def test_another_thread_may_forget_the_problem_of_all_rows_at_any_time() -> None
 @pytest.mark.usefixtures("two_threads")
 def test_a_surface_keeps_to_one_thread_and_restores(stand_in: StandIn) -> None:
     seen: list[set[int]] = []
-    real = estimate.fold_unit
+    plain = real("fold_unit")
 
     def looking(*args: Any) -> Any:
         seen.append(blas_threads())
-        return real(*args)
+        return plain(*args)
 
     stand_in(fold_unit=looking)
     cross_validate(rows(), [1.0], [1, 2])

@@ -5,9 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from support.inside import Protocol, RowFolds, RowTable, Summary, make_design, make_folds
-
-from sparsecv.solvers.ridge_fits import known_path
+from support.inside import (
+    Protocol,
+    RowFolds,
+    RowTable,
+    Summary,
+    known_path,
+    make_design,
+    make_folds,
+)
 
 Array = NDArray[np.float64]
 # Wide folds of more than a megabyte, and folds whose rows are kept whole: rows and columns.

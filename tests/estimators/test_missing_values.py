@@ -11,12 +11,11 @@ from sklearn.impute import SimpleImputer
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
+from support.inside import main, resolve
 
 import sparsecv
 from sparsecv import SparseRidge, SparseRidgeCV
-from sparsecv.cli.main import main
 from sparsecv.errors import InputError
-from sparsecv.tables.datasets import resolve
 
 
 def holed(n: int = 60) -> tuple[Any, Any]:

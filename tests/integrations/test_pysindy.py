@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, LeaveOneGroupOut, PredefinedSplit
+from support.stand_ins import StandIn
 
 from sparsecv.errors import InputError, UnprovedWarning
 
@@ -308,13 +309,9 @@ def test_all_equations_share_one_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(one <= 7.0 / (7 - t) for t, one in enumerate(seconds))
 
 
-def test_one_line_shows_all_equations(monkeypatch: pytest.MonkeyPatch) -> None:
-    from sparsecv.report import progress
-
+def test_one_line_shows_all_equations(stand_in: StandIn) -> None:
     shown: list[Any] = []
-    monkeypatch.setattr(
-        progress, "_display", lambda steps: shown.append(steps) or nullcontext(steps)
-    )
+    stand_in(display=lambda steps: shown.append(steps) or nullcontext(steps))
     X, Y = system(3, q=3)
     SparseRidgeCVOptimizer(cv=2).fit(X, Y)
     assert len(shown) == 1

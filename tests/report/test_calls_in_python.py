@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 from joblib import Parallel, delayed
 from sklearn.linear_model import Ridge
-from support.stand_ins import StandIn
+from support.inside import Steps
+from support.stand_ins import StandIn, real
 
 from sparsecv import SparseRidge, SparseRidgeCV, StabilityCV
-from sparsecv.report import progress
-from sparsecv.report.progress import Steps, tell, telling
+from sparsecv.report.progress import tell, telling
 
 RNG = np.random.default_rng(5)
 X = RNG.standard_normal((40, 4))
@@ -159,13 +159,13 @@ def test_a_notebook_shows_a_line_that_ends_empty(
 def kind_of_display() -> str:
     sys.stderr = Terminal()
     try:
-        return type(progress._display(Steps())).__name__
+        return type(real("display")(Steps())).__name__
     finally:
         sys.stderr = sys.__stderr__
 
 
 def test_nothing_is_shown_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    nothing = type(progress._display(Steps())).__name__  # pytest's standard error is a file.
+    nothing = type(real("display")(Steps())).__name__  # pytest's standard error is a file.
     assert nothing == "nullcontext"
     assert kind_of_display() != nothing
     found: list[str] = []

@@ -4,10 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import LassoCV
+from support.inside import linear_peers
 
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV
 from sparsecv.design.features import cut_name
-from sparsecv.report.peers import linear_peers
 from sparsecv.report.sections import listed
 
 LONG = "how_satisfied_are_you_with_the_place_where_you_live_and_with_your_neighbours_overall"

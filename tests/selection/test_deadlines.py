@@ -14,7 +14,6 @@ from support.studies import made
 
 from sparsecv import SparseRidgeCV
 from sparsecv.cv.progress import Late
-from sparsecv.selection import alternatives
 
 pytestmark = pytest.mark.filterwarnings("ignore::sparsecv.errors.UnprovedWarning")
 
@@ -150,7 +149,7 @@ def test_errors_of_alternatives_end_with_the_time() -> None:
     """The errors of the folds that are done are no error of all folds."""
     X, y = made(40, 4)
     model = SparseRidgeCV(gammas=[1.0], rule="minimum", n_jobs=1, time_limit=3.0).fit(X, y)
-    units = [(alternatives, "fold_errors", 2.0)]
+    units = [("fold_errors", 2.0)]
     with WorkClock(units=units) as clock:
         late = model.alternatives(2)
     assert [at for _, at in clock.begun] == [0.0, 2.0]

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold, TimeSeriesSplit
 from support.commands import run_json
 from support.inside import MomentFolds, make_folds
-from support.stand_ins import StandIn
+from support.stand_ins import StandIn, real
 from support.studies import Array, made, study_of
 from support.tables import write_csv
 
@@ -89,7 +89,7 @@ def test_weights_and_groups_go_along(cv: Any) -> None:
 def test_held_out_rows_leave_no_trace(rule: str | None, stand_in: StandIn) -> None:
     X, y = made(30, 5)
     models: list[Array] = []
-    inside = nested._fitted
+    inside = real("fitted_outside")
 
     def kept(*args: Any) -> Any:
         found = inside(*args)
@@ -111,7 +111,7 @@ def test_paper_units_are_those_of_the_cv_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stand_in: StandIn
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    stand_in(NESTED=nested.NESTED._replace(max_seconds_unasked=np.inf))
+    stand_in(NESTED=real("NESTED")._replace(max_seconds_unasked=np.inf))
     X, y = made(40, 4)
     write_csv(Path("t.csv"), X, y)
     found = []
@@ -130,18 +130,18 @@ def test_what_would_take_long_is_not_nested_unasked(
     X, y = made(40, 4)
     write_csv(Path("t.csv"), X, y)
     common = "cv", "t.csv", "--gamma", "1"
-    stand_in(NESTED=nested.NESTED._replace(max_seconds_unasked=0.0))
+    stand_in(NESTED=real("NESTED")._replace(max_seconds_unasked=0.0))
     assert run_json(*common)["nested"] is None
     assert run_json(*common, "--nested")["nested"]["folds"] == 10
     # What is expected grows with the number of outer folds: ten for 40 rows, and one for each of 20
     # groups.
     study, groups = study_of(X, y), np.arange(40) // 2
-    stand_in(NESTED=nested.NESTED._replace(max_seconds_unasked=1.0))
+    stand_in(NESTED=real("NESTED")._replace(max_seconds_unasked=1.0))
     assert nested.nested_by_default(study, 0.09)
     assert not nested.nested_by_default(study, 0.09, groups)
     assert nested.nested_by_default(study, 0.04, groups)
     # Every outer fit has as many folds as the fit.
-    stand_in(NESTED=nested.NESTED._replace(max_folds_unasked=4))
+    stand_in(NESTED=real("NESTED")._replace(max_folds_unasked=4))
     assert not nested.nested_by_default(study, 0.04, groups)
 
 

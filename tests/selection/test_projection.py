@@ -14,14 +14,13 @@ from numpy.typing import NDArray
 from sklearn.model_selection import KFold
 from support.brute_force import Data, enumerate_all, rounding
 from support.fresh import examples
-from support.inside import PARTITIONS, RowFolds, RowTable, make_folds, projection
+from support.inside import PARTITIONS, RowFolds, RowTable, linear_peers, make_folds
 from support.problems import ugly
-from support.stand_ins import StandIn
+from support.stand_ins import StandIn, real
 from support.studies import averaged_model
 
 from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.errors import InputError, UnprovedWarning
-from sparsecv.report.peers import linear_peers
 from sparsecv.selection.projection import choose_size
 from sparsecv.solvers import SparseRidgeProblem, support_path
 
@@ -331,8 +330,8 @@ def test_with_many_folds_a_sample_of_folds_says_which_ridges_are_tried(
 ) -> None:
     X, y = made(60, 4)
 
-    def projected(most: int) -> projection.Projection:
-        asked = projection.PROJECTION._replace(max_folds_at_every_ridge=most)
+    def projected(most: int) -> Any:
+        asked = real("PROJECTION")._replace(max_folds_at_every_ridge=most)
         stand_in(PROJECTION=asked)
         found = SparseRidgeCV(cv="loo", gammas=[0.1, 1.0, 10.0]).fit(X, y)._run_.choice
         assert found is not None

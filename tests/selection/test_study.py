@@ -26,9 +26,8 @@ from support.inside import (
     chosen_from,
     make_folds,
     model_weights,
-    projection,
 )
-from support.stand_ins import StandIn
+from support.stand_ins import StandIn, real
 from support.studies import choices_of, first_of, is_proved, made, study_of, surfaces_of
 
 from sparsecv import SparseRidge, SparseRidgeCV, risk
@@ -243,7 +242,7 @@ def test_sizes_are_certified_one_by_one(stand_in: StandIn) -> None:
     assert found is not None
     assert found.proved.all()
     other = found.chosen - 1 if found.chosen else 1
-    plain = projection.project_fold
+    plain = real("project_fold")
 
     def unproved(average: Any, j: int, sizes: Any, solver: str, limits: Limits) -> Any:
         made = plain(average, j, sizes, solver, limits)

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from support.answers import ended, lower_bounds, objectives, proofs, supports
 from support.brute_force import Data, Support
 from support.fresh import examples
-from support.inside import Limits
+from support.inside import Limits, n_best_subsets
 from support.problems import plain, problem_of, ugly
 from support.trees import every_stop, exact_of, key
 
@@ -24,7 +24,6 @@ from sparsecv.solvers import (
 )
 from sparsecv.solvers.kernels.linalg import order_steps
 from sparsecv.solvers.leaps import tree
-from sparsecv.solvers.leaps.all_sizes import n_best_subsets
 
 
 def test_an_optimal_warm_start_is_kept_at_once() -> None:

@@ -11,7 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.brute_force import optimum
 from support.fresh import examples
-from support.inside import GramForm, Limits, Relaxer, Search, Tree, driver, make_synthetic, single
+from support.inside import (
+    DONE,
+    GramForm,
+    Limits,
+    Relaxer,
+    Search,
+    SizeAlone,
+    Tree,
+    make_synthetic,
+)
 from support.problems import ugly_problem
 from support.stand_ins import StandIn, standing_in
 
@@ -40,7 +49,7 @@ def test_a_size_goes_on_where_it_stopped(seed: int, more: int) -> None:
     """Stopped again and again, with supports from elsewhere in between, as in one go."""
     problem, rng = ugly_problem(seed), np.random.default_rng(seed)
     whole, best = between(problem, tol=0.0)
-    search, bound, nodes = single.SizeAlone(problem, tol=0.0), 0.0, 0
+    search, bound, nodes = SizeAlone(problem, tol=0.0), 0.0, 0
     for _ in range(500):
         if rng.random() < 0.2:
             search.offer(rng.permutation(problem.p)[: problem.tau])
@@ -68,7 +77,7 @@ def test_stops_change_no_search(head_start: float, stand_in: StandIn) -> None:
     problem = SparseRidgeProblem(X, y, gamma=0.1, tau=15)
     whole = branch_and_bound(problem)
     assert whole.n_nodes > 300
-    search, runs = single.SizeAlone(problem, tol=1e-6), 0
+    search, runs = SizeAlone(problem, tol=1e-6), 0
     while search.answer.status is not Status.OPTIMAL:
         search.run(Limits(None, search.answer.n_nodes + 50))
         runs += 1
@@ -86,7 +95,7 @@ def test_supports_are_visited_once_the_turn_is_long_enough() -> None:
     X = rng.standard_normal((40, 20))
     X[:, 1] = X[:, 0] + 1e-9 * X[:, 1]
     problem = SparseRidgeProblem(X, X[:, 2] + rng.standard_normal(40), gamma=1e-9, tau=3)
-    search = single.SizeAlone(problem, tol=0.0)
+    search = SizeAlone(problem, tol=0.0)
     assert search.run(Limits(), 1139).status is Status.NODE_LIMIT
     assert search.run(Limits(), 1140).status is Status.OPTIMAL  # C(20, 3)
 
@@ -209,7 +218,7 @@ def test_without_room_for_more_nodes_it_goes_deep() -> None:
     with standing_in(FIRST_ROWS=8, most_nodes=lambda tree: 2 * tree.gram.b.size + 24):
         tree = root_tree(problem)
         codes = [tree.advance(1_000_000) for _ in range(10)]
-        assert codes[-1] == driver.DONE
+        assert codes[-1] == DONE
         assert tree.open.nodes.size == tree._most()
         deep = branch_and_bound(problem)
         cut = branch_and_bound(problem, limits=Limits(None, 30))

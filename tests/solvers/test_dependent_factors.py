@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 from support.constrained import exact_least_norm_within
 from support.folds import about_mean
 from support.fresh import draws
+from support.inside import UnitConstraints, independence
 from support.no_ridge_attacks import DependentTable, dependent_tables
 
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV
 from sparsecv.errors import InputError, UnprovedWarning
 from sparsecv.solvers import SparseRidgeProblem
-from sparsecv.solvers.core.constraints import UnitConstraints
 from sparsecv.solvers.core.error_margin import support_margin
-from sparsecv.solvers.core.rows import independence
 
 Array = NDArray[np.float64]
 

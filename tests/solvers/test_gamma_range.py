@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from support.problems import ugly_problem
 
 from sparsecv.errors import InputError
 from sparsecv.solvers import SparseRidgeProblem, Status, supports_along_gamma
-from sparsecv.solvers.leaps.gamma_range import GammaRange, SupportInterval
+from sparsecv.solvers.leaps.gamma_range import GammaRange
 
 LOW, HIGH = 1e-4, 1e4
 
@@ -63,7 +64,7 @@ def test_supports_equal_enumeration_at_random_gammas_and_at_breakpoints(seed: in
                 assert max(listed) <= least + 1e-6 * least + rounding(least, problem.yy)
 
 
-def best_pair_is_listed(listed: Sequence[SupportInterval], gamma: float, joint: Matrix) -> bool:
+def best_pair_is_listed(listed: Sequence[Any], gamma: float, joint: Matrix) -> bool:
     """Whether the best pair of four columns at γ, by exact arithmetic, is listed there, or open."""
     here = [one.support for one in listed if one.low <= gamma <= one.high]
     values = {s: exact_objective(joint, gamma, s) for s in combinations(range(4), 2)}

@@ -11,7 +11,15 @@ import numpy as np
 import pytest
 from support.answers import ended
 from support.clocks import WorkClock
-from support.inside import MAX_COLUMNS, Limits, StopFlag, Work, checked_backend, enumerated
+from support.inside import (
+    MAX_COLUMNS,
+    Limits,
+    SizeAlone,
+    StopFlag,
+    Work,
+    checked_backend,
+    enumerated,
+)
 from support.problems import plain, problem_of, pure_noise
 from support.stand_ins import StandIn, real
 
@@ -28,7 +36,6 @@ from sparsecv.solvers import (
     solve_sizes,
     supports_along_gamma,
 )
-from sparsecv.solvers.branching.single import SizeAlone
 from sparsecv.solvers.branching.size_sweep import SizeSearch
 from sparsecv.solvers.core.result import nothing_known
 

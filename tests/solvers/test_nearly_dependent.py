@@ -10,7 +10,7 @@ import pytest
 from support.brute_force import exact_given, exact_moments, exact_objective
 from support.constrained import Rules, exact_bounded
 from support.fresh import draws
-from support.inside import plan
+from support.inside import independence, plan
 from support.stand_ins import standing_in
 
 from sparsecv import Constraints
@@ -24,7 +24,6 @@ from sparsecv.solvers import (
     solve,
     support_path,
 )
-from sparsecv.solvers.core.rows import independence
 from sparsecv.solvers.kernels.linalg import trailing_inverse
 
 

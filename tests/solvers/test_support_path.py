@@ -13,15 +13,13 @@ from hypothesis import strategies as st
 from support.answers import objectives, supports
 from support.brute_force import optimum
 from support.fresh import examples
-from support.inside import Limits, SupportGrower, path
+from support.inside import InnerKernel, Limits, SupportGrower, path
 from support.problems import alike, grown, plain, regression, ugly_problem
 from support.stand_ins import StandIn
 
 from sparsecv import Constraints
 from sparsecv.solvers import SparseRidgeProblem, best_subsets, heuristic_support, support_path
 from sparsecv.solvers.kernels import linalg
-from sparsecv.solvers.kernels.compiled import InnerKernel
-from sparsecv.solvers.ridge_fits import SupportPath
 from sparsecv.solvers.supports import members, sizes, swaps
 from sparsecv.solvers.supports.rounding import forward_order
 
@@ -276,7 +274,7 @@ def test_a_search_goes_on_as_if_it_had_not_stopped(kind: str, first: int, last: 
     assert problem.constraints.units(late.support(1, 0)).size == first + 1
 
 
-def supports_at(path: SupportPath, g: int) -> list[list[int]]:
+def supports_at(path: Any, g: int) -> list[list[int]]:
     return [support.tolist() for support in path.at(g)]
 
 

@@ -8,7 +8,7 @@ import is imported in tests from where users import it.
 
 from sparsecv.cli.main import main
 from sparsecv.clock import CLOCK
-from sparsecv.cv import alternating, estimate, shared_tree
+from sparsecv.cv import alternating
 from sparsecv.cv.alternating import alternate, grown_grid
 from sparsecv.cv.checkpoint import Checkpoint, CheckpointFolder
 from sparsecv.cv.engine import Surface, cross_validate
@@ -18,7 +18,6 @@ from sparsecv.cv.ledger import Ledger
 from sparsecv.cv.needs import Need
 from sparsecv.cv.plan import RunPlan
 from sparsecv.cv.prove_cells import CellProver
-from sparsecv.cv.prove_sizes import SizesProver
 from sparsecv.cv.results import CVResult
 from sparsecv.cv.settings import DEFAULT_GAMMAS, Settings
 from sparsecv.design.design import Protocol, Summary, make_design
@@ -30,7 +29,8 @@ from sparsecv.design.prepare import prepare
 from sparsecv.design.row_table import RowTable
 from sparsecv.design.saved import SavedModel
 from sparsecv.report.audit import MOST_ROWS, WITHIN, Audit, audited
-from sparsecv.selection import inner_folds, projection
+from sparsecv.report.peers import linear_peers
+from sparsecv.report.progress import Steps
 from sparsecv.selection.averaging import average_of, averaged_coefficients
 from sparsecv.selection.choice import CHOOSERS, Choice, chosen_from
 from sparsecv.selection.claims import claim_of, least_is_proved
@@ -45,28 +45,27 @@ from sparsecv.selection.truncated import Truncated
 from sparsecv.selection.weights import SizeRound, model_weights
 from sparsecv.solvers.api import checked_backend
 from sparsecv.solvers.backends.cuts import CutForm
-from sparsecv.solvers.branching import driver, search, single, size_sweep
+from sparsecv.solvers.branching.driver import DONE
 from sparsecv.solvers.branching.enumeration import enumerated
 from sparsecv.solvers.branching.family import search_alone, solve_jointly
 from sparsecv.solvers.branching.row_deletion import LeftOut
 from sparsecv.solvers.branching.search import Search, Tree
+from sparsecv.solvers.branching.single import SizeAlone
 from sparsecv.solvers.core import plan, rounding
 from sparsecv.solvers.core.constraints import UnitConstraints
 from sparsecv.solvers.core.leaves import FREE, IN, OUT, Leaves
 from sparsecv.solvers.core.limits import Limits, StopFlag
 from sparsecv.solvers.core.plan import ALONE, EVERY, LEAPS, Way
 from sparsecv.solvers.core.result import Work
-from sparsecv.solvers.core.rows import MAX_COLUMNS, Rows
+from sparsecv.solvers.core.rows import MAX_COLUMNS, Rows, independence
 from sparsecv.solvers.kernels import compiled, envelope
-from sparsecv.solvers.kernels.compiled import Kernel, kernel
-from sparsecv.solvers.leaps import all_sizes
+from sparsecv.solvers.kernels.compiled import InnerKernel, Kernel, kernel
 from sparsecv.solvers.leaps.all_sizes import n_best_subsets
 from sparsecv.solvers.leaps.deleted_rows import DeletedRowSubsets
 from sparsecv.solvers.leaps.gathering import Comparison, near_best_subsets
 from sparsecv.solvers.leaps.leaps_node import new_gathering
 from sparsecv.solvers.leaps.open_nodes import expand
 from sparsecv.solvers.leaps.selection_event import selection_events
-from sparsecv.solvers.relaxation import root
 from sparsecv.solvers.relaxation.ellipsoid import Spectrum
 from sparsecv.solvers.relaxation.extraction import extraction, largest_diagonal
 from sparsecv.solvers.relaxation.gram import GramForm

@@ -279,7 +279,7 @@ def called(name: str) -> list[float]:
 
 def entries() -> dict[str, bool]:
     """Every compiled kernel that Python may call, and whether this process has called it."""
-    from sparsecv.solvers.kernels.compiled import InnerKernel, Kernel
+    from .inside import InnerKernel, Kernel
 
     return {
         f"{module.__name__}.{name}": bool(found.overloads)

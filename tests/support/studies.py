@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparsecv import SparseRidgeCV
-from sparsecv.selection.averaging import Average
 from sparsecv.selection.choice import other_choices
-from sparsecv.selection.surfaces import Evaluated, evaluate_partition, first_partition, with_rest
+from sparsecv.selection.surfaces import evaluate_partition, first_partition, with_rest
 
 from .inside import (
     Choice,
@@ -53,14 +52,12 @@ def study_of(
     return Study.of(data, design, Request(Settings(**options), gammas, taus, **own))
 
 
-def first_of(study: Study) -> Evaluated:
+def first_of(study: Study) -> Any:
     """The evaluated first partition of a study."""
     return evaluate_partition(study, first_partition(study))
 
 
-def choices_of(
-    study: Study, first: Evaluated | None = None, every: bool = False
-) -> dict[str, Choice]:
+def choices_of(study: Study, first: Any = None, every: bool = False) -> dict[str, Choice]:
     """What a fit chooses: by the rule of the study, and by the rules that cost nothing more."""
     first, choice = chosen_from(study, first or first_of(study))
     return other_choices(study, with_rest(study, first), choice, every=every)
@@ -71,7 +68,7 @@ def is_proved(study: Study, result: CVResult, choice: Choice) -> bool:
     return claim_of(study, result, choice).proved
 
 
-def averaged_model(study: Study, average: Average) -> tuple[Array, float]:
+def averaged_model(study: Study, average: Any) -> tuple[Array, float]:
     """Coefficients of the raw columns and the intercept of the average of all rows' models."""
     own = averaged_coefficients(study.data.full(), average.result, average.weights)
     return study.design.coefficients(own)

@@ -4,10 +4,9 @@ On training rows [X y], centred by their means with an intercept, let k columns 
     f(S) = min ||y - X b||^2 + sum_j u_j b_j^2  over all b that are 0 outside S,  u_j = gamma/2 v_j,
 v_j being the variance of column j (its squared length about the mean with the scale "unit-norm", 1
 with "none" and where it is constant): ridge regression on columns divided by sqrt(v_j). Claims on a
-CV error take v_j from all rows, and claims on the best columns from the training rows. A tree puts
-one free column in and out at each node, so that its leaves hold every subset. A leaf names c. With
-G = X'X, any diagonal D >= 0 for which Q = G - D has no negative eigenvalue, w = u + D and
-g = X'y - Q c, a subset S of k columns at the leaf has
+CV error take v_j from all rows, others from the training rows. A tree puts one free column in and
+out at each node, so that its leaves hold every subset. A leaf names c. With G = X'X, w = u + D,
+g = X'y - Q c and any diagonal D >= 0 for which Q = G - D has no negative eigenvalue, S has there
     f(S) >= y'y - c'Q c - (sum of g_j^2 / w_j over the columns that are in)
                         - (sum of the k - #in largest g_j^2 / w_j over the free columns).      (1)
 Proof. (b - c)'Q (b - c) >= 0 gives b'Q b >= 2 c'Q b - c'Q c. The objective of b is therefore at
@@ -101,7 +100,7 @@ class Problem:
         w = [gram.unit * ONE * gamma / 2 * v + d for v, d in zip(gram.v, D, strict=True)]
         self.den = lcm(*(x.denominator for x in w))
         self.num = [x.numerator * (self.den // x.denominator) for x in w]
-        (self.columns, self.bits, self.c), self.goal = fit, 0
+        (self.columns, self.bits, self.c), self.goal, self.known = fit, 0, [{*fit[0]}]
         # With s = b - (Q + w) c the objective of c is y'y - c'(b + s), and the best coefficients b*
         # have (b* - c)'(Q + w)(b* - c) = s'(Q + w)^-1 s <= sum s_j^2 / w_j, which is ``off``.
         value = self.off = 0
@@ -133,8 +132,8 @@ class Problem:
         return (self.b[j] << bits) - sum(map(mul, [row[i] for i in columns], c))
 
     def closes(self, inside: Seq, free: Seq, k: int, point: Any) -> bool:
-        """Whether (1) or (2) reaches the goal, or the subset of the fit is the only one."""
-        alone = set(inside if len(inside) == k else inside + free) == set(self.columns)
+        """Whether (1) or (2) reaches the goal, or a known subset is the only one."""
+        alone = set(inside if len(inside) == k else inside + free) in self.known
         (columns, bits, c), g = point, {j: self.slope(j, point) for j in inside + free}
         linear = sum(self.b[j] * x for j, x in zip(columns, c, strict=True)) << bits  # c'X'y
         square = linear - sum(g[j] * x for j, x in zip(columns, c, strict=True))  # c'Q c
@@ -178,19 +177,22 @@ def check_tree(tree: list[Any], p: int, k: int, problems: dict[int, Problem], pl
 
 def claim(head: dict[str, Any]) -> list[str]:
     """The lines that say what a certificate proves, from its numbers."""
-    names, sizes, gammas = head["columns"], head["sizes"], ", ".join(head["gammas"])
+    names, sizes, gammas = head["columns"], [*map(str, head["sizes"])], ", ".join(head["gammas"])
     what = f"Objective: ||y - X b||^2 + (gamma/2) ||b||^2, y = {head['response']}, intercept "
     what += f"{head['intercept']}, {head['rows']} rows, {len(names)} columns, scale {head['scale']}"
     some, held = f"of the columns {', '.join(names)}", [len(fold) for fold in head["held_out"]]
     rows = ", ".join(f"{held.count(m)} of {m} row{'s' * (m > 1)}" for m in sorted(set(held)))
     if "supports" in head:
         best = [", ".join(names[j] for j in support) for support in head["supports"]]
-        least, usual = f"No {sizes[0]} {some} have an objective below ", max(best, key=best.count)
+        least, usual = f"{' or '.join(sizes)} {some} have an objective", max(best, key=best.count)
         share = f" at gamma = {gammas} by more than a share of {head['share']}"
-        if "objective" in head:
-            named = f"Columns with this objective: {usual}"
-            return [f"{least}{head['objective']}{share}.", named, what]
-        least += f"that of the columns named{share}, whichever of these is left out: {rows}."
+        if "limit" in head:
+            values, limit, times = head["values"], head["limit"], ", ".join(head["weights"])
+            least += f" times {times} in turn" * ({*head["weights"]} != {"1"})
+            least = f"No {'other ' * (limit != values[0])}{least} below {limit}{share}."
+            both = zip(values, best, strict=True)
+            return [least, *(f"Columns with {x}: {one}" for x, one in both), what]
+        least = f"No {least} below that of the columns named{share}, whichever is left out: {rows}."
         named = f"Columns named: {usual}"
         parts = [", ".join(map(str, part)) for part in head["held_out"]]
         for one in sorted({*best} - {usual}):
@@ -199,37 +201,39 @@ def claim(head: dict[str, Any]) -> list[str]:
         return [least, f"{named}. The first row is row 0.", f"{what} (of the rows left in)"]
     least = f"No pair (gamma, size) has a CV error below {head['cv_error']} by more than a share"
     least += f" of {head['pair_share']}; gamma = {head['gamma']}, size = {head['size']} has it."
-    pairs = f"Pairs: gamma in {gammas}; size in {', '.join(map(str, sizes))} {some}"
+    pairs = f"Pairs: gamma in {gammas}; size in {', '.join(sizes)} {some}"
     error = f"CV error: mean squared error on held-out rows of {len(held)} folds ({rows}), each "
     error += f"with its best columns of the size, up to a share of {head['share']} of the objective"
     return [least, pairs, error, what]
 
 
 def check(certificate: str, data: str) -> list[str]:
-    """Check a certificate against a table; return the lines of its claim, or raise Wrong."""
+    """Check a certificate against a table; return the lines of its claims, or raise Wrong."""
     try:
-        text = Path(certificate).read_text(encoding="utf-8", errors="replace").split("\n")
-        need(text[0] == FORMAT, f"{certificate}: the first line of a certificate is {FORMAT!r}")
-        entries = [json.loads(x, parse_float=str, parse_constant=str) for x in text if x[:1] == "{"]
-        words = claim(entries[0])
-        others = [x for x in text if x[:1] not in ("", "{")]
-        need(others == [FORMAT, *words] and "".join(words).isprintable(), "claim: words or format")
-        check_entries(entries[0], entries[1:], data)
+        text = Path(certificate).read_text(encoding="utf-8", errors="replace")
+        first, *parts = f"\n{text}".split(f"\n{FORMAT}\n")  # A file may make several claims.
+        need(not first, f"{certificate}: the first line of a certificate is {FORMAT!r}")
+        for one in (part.split("\n") for part in parts):
+            got = [json.loads(x, parse_float=str, parse_constant=str) for x in one if x[:1] == "{"]
+            words, others = claim(got[0]), [x for x in one if x[:1] not in ("", "{")]
+            need(others == words and "".join(words).isprintable(), "claim: words or format")
+            check_entries(got[0], got[1:], data)
     except Exception as error:
         raise error if isinstance(error, Wrong | OSError) else Wrong(repr(error)) from None
-    return words
+    return [x for x in text.split("\n") if x[:1] not in ("", "{") and x != FORMAT]
 
 
 def check_entries(head: dict[str, Any], blocks: list[dict[str, Any]], data: str) -> None:
     """Check that blocks, each a tree for folds at one gamma and one size, prove the head's claim:
-    the best columns of every fold at one pair of these, or the pair of least CV error."""
+    all columns with values below a limit, the best ones of every fold, or the least CV error."""
     table, centred, folds, chosen = Data(data, head), head["intercept"], head["held_out"], False
     n, p, held, best = table.n, table.p, sorted(i for f in folds for i in f), head.get("supports")
-    of_fits, single = best is not None, best is not None and "objective" in head
+    of_fits, near, known, sizes = best is not None, "limit" in head, {}, head["sizes"]
     gammas, share = [decimal(x, "gammas") for x in head["gammas"]], decimal(head["share"], "share")
-    need(folds == [[]] if single else held == [*range(n)] and all(folds), "folds: no partition")
-    need(n == head["rows"] and min(gammas) > 0 <= share * 10**6 <= 1, "claim: rows, gamma or share")
-    need(isinstance(centred, bool) and (not of_fits or len(gammas + head["sizes"]) == 2), "claim")
+    need(folds == [[]] if near else held == [*range(n)] and all(folds), "folds: no partition")
+    need(n == head["rows"] and min(gammas) >= 0 <= share * 10**6 <= 1, "claim: rows, gamma, share")
+    need(isinstance(centred, bool) and of_fits <= (len(gammas) * (near or len(sizes)) == 1), "pair")
+    weights = dict(zip(sizes, head["weights"], strict=True)) if near else {}
     grams, safe, fits = [Gram(table, fold, centred, of_fits) for fold in folds], set(), {}
     for number, block in enumerate(blocks, 1):
         g, k, place, problems = block["gamma"], block["size"], f"block {number}", {}
@@ -242,18 +246,23 @@ def check_entries(head: dict[str, Any], blocks: list[dict[str, Any]], data: str)
                 need(min(diagonal) >= 0 and problem.semidefinite(), f"{here}: the diagonal")
                 safe.add((fold, diagonal))
             problem.goal = -int((share - 1) * problem.f * ONE // 1)  # rounded up, times ONE
-            need(not single or problem.off <= share * problem.f * 4 ** fit[1], f"{here}: the fit")
+            if near:
+                weight = decimal(weights[k], "weights")
+                need(weight > 0 and problem.off <= share * problem.f * 4 ** fit[1], f"{here}: fit")
+                unit = grams[0].unit * ONE * table.factor[-1] ** 2 / weight
+                problem.goal = -int((share - 1) * decimal(head["limit"], "limit") * unit * ONE // 1)
+                problem.known = [{*one} for one in head["supports"] if len(one) == k]
+                known[tuple(sorted(columns))] = problem.f / unit
             fits[g, k, fold] = sorted(columns), problem.f, problem.errors(table, folds[fold])
         check_tree(block["tree"], p, k, problems, place)
-    for g, k in ((g, k) for g in range(len(gammas)) for k in head["sizes"]):
+    for g, k in ((g, k) for g in range(len(gammas)) for k in sizes):
         here = f"gamma = {head['gammas'][g]}, size = {k}"
         need(all((g, k, fold) in fits for fold in range(len(folds))), f"{here}: a fold is missing")
         found = [fits[g, k, fold] for fold in range(len(folds))]
-        if single:
-            f = found[0][1] / (grams[0].unit * ONE * table.factor[-1] ** 2)
-            off = f - decimal(head["objective"], "fit")
-            need(0 <= off * 10**9 <= f, f"claim: the objective is {float(f)!r}")
-        if of_fits:
+        if near:
+            both = zip((known[tuple(s)] for s in head["supports"]), head["values"], strict=True)
+            chosen = all(0 <= (f - decimal(x, "fit")) * 10**9 <= f for f, x in both)
+        elif of_fits:
             chosen = best == [columns for columns, *_ in found]
         else:
             low, high = (sum(errors[end] for *_, errors in found) / n for end in (0, 1))

@@ -90,7 +90,7 @@ def cv(data: str, **options: Any) -> Exit:
     if result.ended.reused:
         note(f"--checkpoint: {len(result.ended.reused)} γ taken over from {asked.checkpoint}")
     result.shown.seconds = steps.seconds
-    if certifies and not interrupted:
+    if certifies and not interrupted and audit is None:  # Else that of the audit is written.
         _certify(result, held_out, asked.certificate)
     entries = {"interrupted": bool(interrupted), "seconds": steps.seconds}
     draw = partial(_draw, result, held_out, asked)

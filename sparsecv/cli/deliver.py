@@ -15,7 +15,7 @@ from ..design.fold_models import FoldModels
 from ..design.prepare import versions
 from ..design.saved import SavedModel, named_fills
 from ..errors import file_faults
-from ..report.audit import Audit
+from ..report.audit import PROOF_SUFFIX, Audit, proof_of
 from ..report.audit_sections import audit_sections
 from ..report.details import sections
 from ..report.document import document, plain
@@ -23,6 +23,7 @@ from ..report.page import page
 from ..report.progress import Steps
 from ..report.screen import show
 from ..selection.result import Result
+from ..solvers.core.limits import Limits
 from .console import open_console, progress
 
 
@@ -49,6 +50,12 @@ def deliver(
         screen unless --table asks for all.
     intervals: What a model file keeps for prediction intervals.
     """
+    beside = None if asked.html is None else asked.html.with_suffix(PROOF_SUFFIX)
+    if audit is not None and (file := asked.certificate or beside) is not None:
+        study, seconds = result.study, result.ended.remaining
+        limits = Limits(seconds) if study is None else study.plan.limits
+        if (proof := proof_of(audit, result, limits)) is not None:
+            audit.save_proof(proof, file)
     source, names = result.table.source, result.table.names
     if asked.save is not None:
         own: Any = {"target": source.target_name, "levels": dict(source.coding.levels)}

@@ -92,7 +92,7 @@ def fit(data: str, **options: Any) -> Exit:
         if asked.html is not None:
             _ = result.sizes  # A page shows every size, for which this searches.
     result.shown.seconds = steps.seconds
-    if asked.certificate is not None:
+    if asked.certificate is not None and audit is None:  # Else that of the audit is written.
         model_certificate(result).save(asked.certificate)
     model, work = result.model, {"n_nodes": ended.n_nodes, "seconds": ended.seconds}
     entries = {"tau": model.tau, "gamma": model.gamma, "criterion": result.criterion}

@@ -16,7 +16,7 @@ from ..design.model import Model
 from ..design.prepare import Prepared
 from ..errors import InputError, UnprovedWarning, warn_caller
 from ..report.progress import tell
-from ..selection.certified_choice import choice_certificate
+from ..selection.certified_choice import proved_choice_certificate
 from ..selection.choice import Choice
 from ..selection.claims import Claim, beyond_certificate
 from ..selection.intervals import fold_models
@@ -24,7 +24,6 @@ from ..selection.nested import nested_error, refuse_nested
 from ..selection.result import Result
 from ..selection.run import fit_table
 from ..selection.study import Request
-from ..selection.surfaces import with_everything
 from ..solvers.core.certificate_file import Certificate
 from ..solvers.core.column_rules import Constraints
 from ..solvers.core.result import Status
@@ -387,14 +386,9 @@ class SparseRidgeCV(ModelViews, ModelFiles):
 
         fit: It takes the proofs of all CV errors.
         """
+        made = proved_choice_certificate(fit)
         assert fit.held_out is not None
-        assert fit.first is not None
-        study = fit.held_out.study
-        # The certificate needs a proof of every CV error; the choice may have needed few.
-        fit.first = with_everything(study.again(), fit.first)
-        fit.surface = fit.first.result
-        made = choice_certificate(fit)
-        if text := beyond_certificate(fit.surface, fit.held_out.choice, fit.claim):
+        if text := beyond_certificate(fit.held_out.surface, fit.held_out.choice, fit.claim):
             warn_caller(text, UserWarning)
         return made
 

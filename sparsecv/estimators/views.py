@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from functools import cached_property
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 from ..plots.size_path import draw_sizes
-from ..report.audit import AUDITED, audited
+from ..report.audit import AUDITED, PROOF_SUFFIX, audited, proof_of
 from ..report.audit_sections import audit_sections
 from ..report.details import sections, why_chosen
 from ..report.page import Page, page
@@ -124,7 +125,9 @@ class ModelViews(ModelRobustness):
             and a judgement by rules that the page states; for the model the error to expect beside
             those of the mean, lasso and ridge, and the choices on other partitions. What the fit
             does not allow says why. All that is computed now, in at most ``time_limit``, unless it
-            was asked for before.
+            was asked for before. Beside ``report.html`` stands ``report.proof.txt``, a certificate
+            of the list of these models and of the choice, with its table: ``sparsecv verify
+            report.proof.txt report.proof.txt.csv`` checks it.
 
         Returns
         -------
@@ -161,6 +164,8 @@ class ModelViews(ModelRobustness):
                 self._answers_ = (self._answers_ or {}) | {
                     name: one for name, one in found.answers.items() if name in AUDITED
                 }
+                if path is not None and (proof := proof_of(record, found, limits)) is not None:
+                    record.save_proof(proof, Path(path).with_suffix(PROOF_SUFFIX))
                 top = list(audit_sections(record))
             made = page(found.title, [*top, *sections(found, peers=True)])
         if path is None:

@@ -10,16 +10,19 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from ..selection.claims import aim_of
+from ..selection.certified_choice import near_certificate, proved_choice_certificate
+from ..selection.claims import aim_of, beyond_certificate
 from ..selection.criteria import least_squares
 from ..selection.nested import NestedError, PeerError, nested_error, peer_errors
 from ..selection.result import Result
+from ..solvers.core.certificate_file import Certificate
 from ..solvers.core.limits import Limits
 from .frames import comparison, importance_of, inference_of, near_best_of
 from .peers import fitted_peers
@@ -47,12 +50,16 @@ MOST_ROWS, PARTITIONS_DRAWN = 10, 20
 LEAST_SIGNAL = 15.0
 # Above this R² a criterion with an estimated σ loses some strong columns, in the same file.
 HIGH_R2 = 0.9
+# A certificate lists at most so many near-best models. Checking 2,000 takes some 3 s: a choice.
+MOST_CERTIFIED = 2000
 # A sentence has at most so many characters of row labels, and of names of columns: choices.
 ROW_CHARACTERS, NAME_CHARACTERS = 40, 75
 
 
 # The answers of an audit that a result keeps, under the names of the methods that return them.
 AUDITED = ("inference", "row_influence", "partitions")
+# The certificate of a page has the page's name with this ending.
+PROOF_SUFFIX = ".proof.txt"
 # What is said of columns of each verdict, of one and of several.
 VERDICTS = {
     "holds": ("holds", "hold"),
@@ -121,7 +128,7 @@ class Audit:
     what: What is removed alone: "row" or "group".
     warnings: Sentences on the power of the p-values.
     missing: Why something is not there, under its name.
-    proof: The lines of the claim of the certificate; empty where there is none.
+    proof: What the certificate proves, in words; empty where there is none.
     """
 
     chosen: str
@@ -141,7 +148,7 @@ class Audit:
     what: str = "row"
     warnings: list[str] = field(default_factory=list)
     missing: dict[str, str] = field(default_factory=dict)
-    proof: list[str] = field(default_factory=list)
+    proof: str = ""
 
     @property
     def share(self) -> float:
@@ -161,6 +168,12 @@ class Audit:
                 text += f" {verbs[len(names) != 1]}"
                 parts.append(text + (f" ({listed(names, NAME_CHARACTERS)})" if names else ""))
         return "; ".join(parts)
+
+    def save_proof(self, proof: Certificate, path: Path) -> None:
+        """Write the certificate to a file, and name the file."""
+        proof.save(path)
+        name = path.name
+        self.proof = f"{name} proves {self.proof}. Check it by sparsecv verify {name} {name}.csv"
 
     def entries(self) -> dict[str, Any]:
         """The record as entries of a JSON document; frames are in lists."""
@@ -184,8 +197,8 @@ def audited(result: Result, cv: Any, limits: Limits) -> Audit:
     _ask_models(found, asked)
     tests, rows = asked.tests(), asked.rows()
     found.what = found.what if rows is None else str(rows.index.name)
-    removals = asked.ask("removals", lambda: removals_of_features(result, MOST_ROWS, asked.part(4)))
-    worth = asked.ask("importance", lambda: importance_of(result, asked.part(4).remaining()))
+    removals = asked.ask("removals", lambda: removals_of_features(result, MOST_ROWS, asked.part(6)))
+    worth = asked.ask("importance", lambda: importance_of(result, asked.part(6).remaining()))
     if tests is not None:
         found.sigma, found.sigma_source = tests.attrs["sigma"], tests.attrs["sigma_source"]
         found.level, found.warnings = tests.attrs["level"], list(_power(result, tests))
@@ -208,6 +221,50 @@ def audited(result: Result, cv: Any, limits: Limits) -> Audit:
         hidden = tests is not None and one.name in tests.attrs["hidden"]
         found.columns.append(_judged(found, one, hidden))
     return found
+
+
+def proof_of(audit: Audit, result: Result, limits: Limits) -> Certificate | None:
+    """One certificate of the near-best models, their best included, and of the choice of a pair.
+
+    The audit takes what it proves, or why there is none.
+
+    limits: Of the searches for it.
+    """
+    if audit.models is None:
+        return None
+    try:
+        return _proof(audit, result, limits)
+    except InputError as error:
+        audit.missing["certificate"] = str(error)
+        return None
+
+
+def _proof(audit: Audit, result: Result, limits: Limits) -> Certificate:
+    """The certificate; InputError where there is none."""
+    assert audit.models is not None
+    within = [
+        share
+        for share, count, known in zip(WITHIN, audit.near, audit.complete, strict=True)
+        if known and count <= MOST_CERTIFIED
+    ]
+    if not within:
+        raise InputError(f"no list of at most {MOST_CERTIFIED:,} near-best models is complete")
+    share = within[-1]
+    models = audit.models[audit.models["excess"] <= share]
+    supports = [np.array(one, dtype=np.intp) for one in models["columns"]]
+    made = [near_certificate(result, supports, share, limits.share(2.0))]
+    said = f"the {counted(len(models), 'near-best model')} within {percent(share)}, and that there "
+    said += "are no others; the columns of the model are the best of them"
+    if result.held_out is not None:
+        try:
+            made.append(proved_choice_certificate(result, limits.share(1.0)))
+        except InputError as error:
+            said += f"; nothing of the CV error ({error})"
+        else:
+            beyond = beyond_certificate(*result.held_out[1:], result.claim)
+            said += f"; and the least CV error of all pairs{f' ({beyond})' if beyond else ''}"
+    audit.proof = said
+    return Certificate.joined(made)
 
 
 class _Asked:
@@ -241,7 +298,7 @@ class _Asked:
 
     def tests(self) -> DataFrame | None:
         """p-values and intervals."""
-        result, seconds = self.result, self.part(6).remaining()
+        result, seconds = self.result, self.part(8).remaining()
         found = self.kept("inference", lambda: inference_of(result, 1.0 - LEVEL, None, seconds))
         if found is None and result.held_out is not None:
             self.missing["inference"] += " (sparsecv fit DATA --tau bic --audit)"
@@ -249,14 +306,14 @@ class _Asked:
 
     def rows(self) -> DataFrame | None:
         """The best columns without each row, or each group of rows."""
-        part = self.part(5)
+        part = self.part(7)
         return self.kept("row_influence", lambda: influence_of_rows(self.result, part))
 
 
 def _ask_models(found: Audit, asked: _Asked) -> None:
     """List the near-best models, within the largest share of WITHIN whose list is complete."""
     for i, share in enumerate(reversed(WITHIN)):
-        seconds = asked.part(8.0 - i).remaining()
+        seconds = asked.part(10.0 - i).remaining()
         ask = partial(near_best_of, asked.result, share, seconds)
         if (models := asked.ask("near_best", ask)) is None:
             return
@@ -277,18 +334,18 @@ def _ask_of_the_rule(found: Audit, asked: _Asked, cv: Any) -> None:
     if result.study is None:
         asked.missing |= dict.fromkeys(("nested", "partitions"), NOTHING_HELD_OUT)
         return
-    rules = asked.ask("rules", lambda: comparison(result, asked.part(3)))
+    rules = asked.ask("rules", lambda: comparison(result, asked.part(5)))
     if rules is not None:
         found.rules = dict(zip(map(str, rules.index), map(int, rules["tau"]), strict=True))
     if result.expected is None and result.choice is not None and result.choice.size_given:
         asked.missing["nested"] = "it judges the choice of a size, and the size was given"
     elif result.expected is None:
-        study = result.study.again(asked.part(2.5))
+        study = result.study.again(asked.part(4.5))
         result.expected = asked.ask("nested", lambda: nested_error(study, cv, groups=groups))
     if (own := result.expected) is not None:
-        found.expected, again = own, result.study.again(asked.part(2))
+        found.expected, again = own, result.study.again(asked.part(4))
         found.peers = peer_errors(again, cv, own, fitted_peers, groups)
-    last = asked.part(1)
+    last = asked.part(3)  # The rest of the time is for the certificate.
     drawn = asked.kept(
         "partitions", lambda: partitions_of_rows(result, PARTITIONS_DRAWN, every=False, limits=last)
     )

@@ -74,8 +74,8 @@ def _facts(audit: Audit) -> Iterator[Fact]:
         yield Fact("sizes", meaning=f"what each rule chooses: {sizes_of}")
     if audit.sigma_source:
         yield Fact("σ", number(audit.sigma), f"{audit.sigma_source}: p-values rest on it")
-    for text in audit.proof:
-        yield Fact("proof", meaning=text)
+    if audit.proof:
+        yield Fact("proof", meaning=audit.proof)
     for text in audit.warnings:
         yield Fact("warning", meaning=text)
     for why in dict.fromkeys(audit.missing.values()):

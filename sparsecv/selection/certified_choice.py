@@ -20,20 +20,25 @@ from ..errors import InputError
 from ..solvers.certificate import (
     SHARE,
     Form,
+    Listing,
     block_of,
     certified_shares,
     fit_certificate,
     leaves_of,
+    listing_certificate,
     points_of,
     refuse,
 )
 from ..solvers.core.certificate_file import Certificate, CertifiedTable, IntegerScale
 from ..solvers.core.limits import Limits
 from ..solvers.core.result import Status
+from ..solvers.leaps.all_sizes import n_best_subsets
 from ..solvers.relaxation.gram import GramForm
 from ..solvers.supports.rounding import pad_support
+from .near_best import compared
 from .result import Result
 from .row_influence import chosen_support, parts_of, row_influence
+from .surfaces import with_everything
 
 # Folds that each leave out one row share a tree. It is pruned at this share above the objective of
 # all rows, because the bounds of its leaves are smaller for the folds. The number is a choice.
@@ -80,10 +85,51 @@ def model_certificate(fit: Result) -> Certificate:
     return fit_certificate(fit.problem, support, _source_of(fit, fit.table.data))
 
 
-def choice_certificate(fit: Result) -> Certificate:
+def near_certificate(
+    fit: Result, supports: Sequence[Index], within: float, limits: Limits
+) -> Certificate:
+    """The certificate that a list of supports that fit nearly as well as the model is complete.
+
+    supports: Raw columns of every support, the best first, which is the model's.
+    within: The list has all whose value exceeds the least by at most this share.
+    limits: Of the search for the best support of every size.
+    Raises InputError: A certificate does not serve the fit, or its proof is not found.
+    """
+    problem, comparison = compared(fit, "a certificate")
+    data = fit.table.data if fit.held_out is None else fit.held_out.study.data
+    source, known = _source_of(fit, data), comparison.weight
+    weights = {k: float(known[k]) for k in np.flatnonzero(np.isfinite(known)).tolist()}
+    sizes = [k for k in weights if k]
+    best = dict[int, Index]()
+    for size, ranked in zip(sizes, n_best_subsets(problem, sizes, 1, limits=limits), strict=True):
+        if ranked[0].status is not Status.OPTIMAL:
+            raise InputError(f"a certificate needs the best {size} proved: raise time_limit")
+        best[size] = pad_support(ranked[0].support, size, problem.p)
+    own = [np.searchsorted(fit.design.kept, support) for support in supports]
+    return listing_certificate(problem, Listing(own, best, weights, within), source)
+
+
+def proved_choice_certificate(fit: Result, limits: Limits | None = None) -> Certificate:
+    """The same as :func:`choice_certificate`, once what the fit has left open is proved.
+
+    fit: It takes the proofs of all CV errors.
+    limits: Of these proofs, and of the certificate; by default the proofs have the fit's time
+        limit, and the certificate has none.
+    """
+    assert fit.held_out is not None
+    assert fit.first is not None
+    if not fit.held_out.surface.complete:
+        # The certificate needs a proof of every CV error; the choice may have needed few.
+        fit.first = with_everything(fit.held_out.study.again(limits), fit.first)
+        fit.surface = fit.first.result
+    return choice_certificate(fit, limits)
+
+
+def choice_certificate(fit: Result, limits: Limits | None = None) -> Certificate:
     """The certificate that no pair of a surface has a smaller CV error than its best pair.
 
     fit: Rows were held out; its surface is the one that the certificate is about.
+    limits: Where they are reached, the certificate is given up.
     Raises InputError: A CV error is not proved, or a certificate does not serve the folds.
     """
     assert fit.held_out is not None
@@ -104,7 +150,8 @@ def choice_certificate(fit: Result) -> Certificate:
         ]
         for one in result.by_gamma
     ]
-    folds = Folded(data.rows_for("a certificate needs"), result.gammas, result.taus, supports)
+    rows = data.rows_for("a certificate needs")
+    folds = Folded(rows, result.gammas, result.taus, supports, limits or Limits())
     return folds.certificate(
         source,
         [held_out for _, held_out in data.folds.splits()],
@@ -130,7 +177,8 @@ def row_certificate(fit: Result, limits: Limits) -> Certificate:
     if not found.proved.all():
         raise InputError("a certificate needs every row proved: take time_limit=None")
     sizes, gammas = np.array([problem.tau]), np.array([problem.given_gamma])
-    folds = Folded(data.without_each(parts), gammas, sizes, [[[*found.supports, support]]])
+    without = data.without_each(parts)
+    folds = Folded(without, gammas, sizes, [[[*found.supports, support]]], limits)
     supports = [pad_support(one, problem.tau, data.p).tolist() for one in found.supports]
     return folds.certificate(source, parts, supports=supports)
 
@@ -141,12 +189,14 @@ class Folded(NamedTuple):
     data: The rows in their folds.
     gammas, shape (γ,), and sizes, shape (τ,): The pairs (γ, τ).
     supports: For every γ and size a list of supports: of fold 0, 1, ..., and last of all rows.
+    limits: Where they are reached, the certificate is given up.
     """
 
     data: RowFolds
     gammas: Array
     sizes: Index
     supports: list[list[list[Index]]]
+    limits: Limits
 
     def certificate(
         self, source: CertifiedTable, parts: Sequence[Index], **claim: Any
@@ -201,6 +251,8 @@ class Folded(NamedTuple):
             ratios = [np.min(ratios, axis=0)] * (k + 1)
         for g, gamma in enumerate(map(float, self.gammas)):
             for size, known in zip(self.sizes.tolist(), self.supports[g], strict=True):
+                if self.limits.reached(0) is not None:
+                    raise InputError("no certificate: its trees take longer than the time limit")
                 every = list[_Problem]()
                 for j, problem in enumerate(problems):
                     here = problem.replace(gamma=gamma, tau=size)
@@ -249,7 +301,8 @@ def _block(
     """
     leaves = leaves_of(tree.form, tree.support, raised)
     _, forms, supports, goals = zip(*folds, strict=True)
-    points, closed = points_of(forms, goals, supports, leaves, units)
+    known = [[support] for support in supports]
+    points, closed = points_of(forms, goals, known, leaves, units)
     proved = [fold for fold, done in zip(folds, closed, strict=True) if done]
     not_proved = [fold for fold, done in zip(folds, closed, strict=True) if not done]
     if not proved:

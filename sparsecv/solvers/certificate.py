@@ -7,9 +7,9 @@ here are floating point and only choose what is written: the checker's integers 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from .core.limits import Limits
 from .core.problem import SparseRidgeProblem
 from .core.result import Status
 from .kernels.linalg import Array
-from .relaxation.diagonal import Fitted, fit_diagonal, interior
+from .relaxation.diagonal import Fitted, fit_diagonal, interior, shared_diagonal
 from .relaxation.extraction import MAX_COLUMNS
 from .relaxation.gram import GramForm
 from .relaxation.relaxer import Relaxer
@@ -52,6 +52,10 @@ LEAST_EIGENVALUE_SHARE = 1e-12
 MAX_COLUMNS_CERTIFIED = 500
 # Steps of the fit of the diagonal at the root: a choice.
 FITTING_STEPS = 8
+HIDDEN = "no certificate: rounding hides the proof, as columns nearly depend or the fit is perfect"
+NO_DIAGONAL = (
+    "no certificate: at gamma = 0 it needs columns that are far from dependent, fewer than rows"
+)
 # What a tree lists: a column that is branched on, or the coefficients of a leaf.
 Token = int | Point
 
@@ -168,13 +172,14 @@ def preorder(states: NDArray[np.int8], points: Sequence[Token]) -> list[Token]:
 def points_of(
     forms: Sequence[Form],
     goals: Sequence[float],
-    supports: Sequence[NDArray[np.intp]],
+    known: Sequence[Sequence[NDArray[np.intp]]],
     leaves: Leaves,
     units: IntegerScale,
 ) -> tuple[list[Token], NDArray[np.bool_]]:
     """The rounded coefficients of every leaf, and for which problems they close all leaves.
 
-    goals, supports: What bounds have to exceed, and the incumbent, for every problem.
+    goals, known: What bounds have to exceed, and the supports of the size that need not, for every
+        problem.
     """
     points: list[Token] = [0] * leaves.size
 
@@ -185,8 +190,10 @@ def points_of(
         """
         found, inside = np.empty((len(forms), some.size), dtype=bool), some.state == IN
         full = inside.sum(axis=1) == forms[0].problem.tau
-        for f, (form, goal, support) in enumerate(zip(forms, goals, supports, strict=True)):
-            alone = full & inside[:, support].all(axis=1)
+        for f, (form, goal, own) in enumerate(zip(forms, goals, known, strict=True)):
+            alone = np.zeros(some.size, dtype=bool)
+            for support in own:
+                alone |= full & inside[:, support].all(axis=1)
             found[f] = alone | (form.bounds(some) - goal > ROUNDING * form.gram.yy)
         return found
 
@@ -232,10 +239,14 @@ def block_of(
     return known | {"tree": preorder(leaves.state, points)}
 
 
-def refuse(problem: SparseRidgeProblem) -> None:
-    """Refuse a problem that certificates do not serve."""
+def refuse(problem: SparseRidgeProblem, least_squares: bool = False) -> None:
+    """Refuse a problem that certificates do not serve.
+
+    least_squares: Whether γ = 0 is served.
+    """
     problem.refuse_constraints("a certificate")
-    if problem.gamma != problem.given_gamma:
+    served = least_squares and problem.given_gamma == 0.0
+    if problem.gamma != problem.given_gamma and not served:
         raise InputError("a certificate serves no gamma = 0, or a tiny gamma: go without")
     if problem.p > MAX_COLUMNS_CERTIFIED:
         raise InputError(
@@ -243,47 +254,116 @@ def refuse(problem: SparseRidgeProblem) -> None:
         )
 
 
+class Listing(NamedTuple):
+    """Supports whose values, weight times objective, are known to be below a limit.
+
+    supports: Each as columns in increasing order, the best first.
+    best: For every size that is compared, the best support of exactly this size; size 0 has none.
+    weights: The weight of each of these sizes.
+    within: The limit is 1 + within times the least value.
+    """
+
+    supports: Sequence[NDArray[np.intp]]
+    best: Mapping[int, NDArray[np.intp]]
+    weights: Mapping[int, float]
+    within: float = 0.0
+
+
 def fit_certificate(
     problem: SparseRidgeProblem, support: NDArray[np.intp], source: CertifiedTable
 ) -> Certificate:
     """The certificate that no support of the problem's size is better than a support by a share.
 
-    The share is ``SHARE`` of the objective. Leaves are taken where they are better by half of it at
-    most, so that rounding of their coefficients may cost the other half.
-
     problem: All rows, at the γ and τ of the fit; its columns are those of the source.
     support: At most τ columns, which are filled up to τ.
     Raises InputError: Certificates do not serve the problem, or rounding hides the proof.
     """
-    refuse(problem)
-    support = pad_support(np.asarray(support, dtype=np.intp), problem.tau, problem.p)
-    objective, gram = problem.objective(support), GramForm.of(problem)
-    fitted = None
-    if not gram.scaled and problem.p <= MAX_COLUMNS:
-        start = Fitted(interior(gram), Leaves.root(problem.p, problem.p))
-        found = fit_diagonal(
-            gram,
-            ridge=problem.gamma / 2.0,
-            to_choose=problem.tau,
-            start=start,
-            target=objective,
-            steps=FITTING_STEPS,
-        )
-        fitted = found if found.bound > 0.0 else None  # A bound of 0 says nothing.
-    target, units = objective * (1.0 - SHARE), source.integer_scale
-    ratio = certified_shares(gram, gram.D if fitted is None else fitted.D, 1.0 / units.ratio)
-    form = Form.of(problem, gram, ratio, np.ones(problem.p))
-    leaves = leaves_of(form, support, -SHARE / 2.0)
-    points, closed = points_of([form], [target], [support], leaves, units)
-    if not closed.all():
-        why = "columns nearly depend or the fit is perfect"
-        raise InputError(f"no certificate: rounding hides the proof, as {why}")
-    block = block_of([form], [0], [support], leaves, points, units)
-    numbers = {"gammas": [repr(problem.gamma)], "sizes": [problem.tau], "held_out": [[]]}
-    # The checker wants a claim that is at most the exact objective, and near to it.
-    claimed = repr(float(f"{objective * (1.0 - CLAIMED_BELOW):.12g}"))
-    named = {"share": repr(SHARE), "supports": [support.tolist()], "objective": claimed}
-    return Certificate.of(source, source.head(**numbers, **named), [block])
+    support, tau = (
+        pad_support(np.asarray(support, dtype=np.intp), problem.tau, problem.p),
+        problem.tau,
+    )
+    return listing_certificate(problem, Listing([support], {tau: support}, {tau: 1.0}), source)
+
+
+def listing_certificate(
+    problem: SparseRidgeProblem, listing: Listing, source: CertifiedTable
+) -> Certificate:
+    """The certificate that no other supports than those of a list have values below a limit.
+
+    The limit is proved up to ``SHARE`` of it. Leaves are taken where they are below it by half of
+    that at most, so that rounding of their coefficients may cost the other half.
+
+    problem: All rows, at the γ of the fit; its columns are those of the source.
+    Raises InputError: Certificates do not serve the problem, or rounding hides the proof.
+    """
+    refuse(problem, least_squares=True)
+    gram, units = GramForm.of(problem), source.integer_scale
+    first = listing.supports[0]
+    values = [listing.weights[one.size] * problem.objective(one) for one in listing.supports]
+    limit = (1.0 + listing.within) * values[0]
+    D = _diagonal(problem.replace(tau=max(first.size, 1)), gram, problem.objective(first))
+    ratio, blocks = certified_shares(gram, D, 1.0 / units.ratio), list[dict[str, Any]]()
+    for size, weight in listing.weights.items():
+        own = [one for one in listing.supports if one.size == size]
+        here = problem.replace(tau=max(size, 1))
+        form = Form.of(here, gram, ratio, np.ones(problem.p))
+        if problem.given_gamma == 0.0 and not (form.diagonal and min(form.diagonal) > 0):
+            raise InputError(NO_DIAGONAL)
+        empty: Point = ([], 0, [])
+        if size == 0:
+            if not own and problem.yy * weight < limit * (1.0 - SHARE):
+                raise InputError(HIDDEN)
+            known = {"gamma": 0, "size": 0, "diagonal": form.diagonal, "fits": [[0, *empty]]}
+            blocks.append(known | {"tree": [empty]})
+            continue
+        best, target = listing.best[size], limit / weight
+        raised = target * (1.0 - SHARE / 2.0) / problem.objective(best) - 1.0
+        leaves = leaves_of(form, best, raised)
+        points, closed = points_of([form], [target * (1.0 - SHARE)], [own], leaves, units)
+        if not closed.all():
+            raise InputError(HIDDEN)
+        fits = own or [best]
+        many = [form] * len(fits), [0] * len(fits), fits
+        blocks.append(block_of(*many, leaves, points, units))
+    head: dict[str, Any] = {
+        "gammas": [repr(problem.given_gamma)],
+        "sizes": list(listing.weights),
+        "weights": ["1" if one == 1.0 else repr(float(one)) for one in listing.weights.values()],
+        "held_out": [[]],
+        "share": repr(SHARE),
+        "supports": [one.tolist() for one in listing.supports],
+        "values": [_claimed(value) for value in values],
+        # The checker wants claims that are at most the exact values, and near to them.
+        "limit": _claimed(limit),
+    }
+    return Certificate.of(source, source.head(**head), blocks)
+
+
+def _claimed(value: float) -> str:
+    """A value that is claimed, a little below the value as floating point has it."""
+    return repr(float(f"{value * (1.0 - CLAIMED_BELOW):.12g}"))
+
+
+def _diagonal(problem: SparseRidgeProblem, gram: GramForm, target: float) -> Array:
+    """The diagonal D of a tree: fitted to the root, as far as that is possible.
+
+    problem: At the τ that D is fitted for.
+    target: The objective that bounds have to reach.
+    """
+    if gram.scaled or problem.p > MAX_COLUMNS:
+        return gram.D
+    if problem.given_gamma == 0.0:  # Every entry has to be above 0.
+        return shared_diagonal(gram)
+    start = Fitted(interior(gram), Leaves.root(problem.p, problem.p))
+    found = fit_diagonal(
+        gram,
+        ridge=problem.gamma / 2.0,
+        to_choose=problem.tau,
+        start=start,
+        target=target,
+        steps=FITTING_STEPS,
+    )
+    return found.D if found.bound > 0.0 else gram.D  # A bound of 0 says nothing.
 
 
 def given_certificate(problem: SparseRidgeProblem, support: NDArray[np.intp]) -> Certificate:

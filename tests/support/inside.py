@@ -28,10 +28,11 @@ from sparsecv.design.moments import FoldMoments, Moments, RowMoments
 from sparsecv.design.prepare import prepare
 from sparsecv.design.row_table import RowTable
 from sparsecv.design.saved import SavedModel
-from sparsecv.report.audit import MOST_ROWS, WITHIN, Audit, audited
+from sparsecv.report.audit import MOST_ROWS, WITHIN, Audit, audited, proof_of
 from sparsecv.report.peers import linear_peers
 from sparsecv.report.progress import Steps
 from sparsecv.selection.averaging import average_of, averaged_coefficients
+from sparsecv.selection.certified_choice import near_certificate
 from sparsecv.selection.choice import CHOOSERS, Choice, chosen_from
 from sparsecv.selection.claims import claim_of, least_is_proved
 from sparsecv.selection.inference import infer

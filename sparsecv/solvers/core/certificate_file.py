@@ -155,6 +155,13 @@ class Certificate:
         words = claim(head)
         return cls(words, "\n".join([FORMAT, *words, *lines, ""]), source.data)
 
+    @classmethod
+    def joined(cls, parts: Sequence[Certificate]) -> Certificate:
+        """One certificate of several claims on the same table."""
+        (data,) = {one.data for one in parts}
+        lines = [line for one in parts for line in one.claim]
+        return cls(lines, "".join(one.text for one in parts), data)
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write the certificate, and its table beside it.
 

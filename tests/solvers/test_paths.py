@@ -32,20 +32,6 @@ def test_ties_go_to_the_first_support() -> None:
             np.testing.assert_array_equal(ours, theirs)
 
 
-def test_a_larger_problem_agrees_with_the_tree() -> None:
-    X, y, _ = plain(3, 80, 24, noise=3.0)
-    problem = SparseRidgeProblem(X, y, gamma=1.0, tau=1)
-    gammas, sizes = np.geomspace(1e-3, 1e4, 8), np.arange(1, 25)
-    path = support_path(problem, gammas, sizes)
-    for g, gamma in enumerate(gammas):
-        tree = best_subsets(problem.replace(gamma=float(gamma)), sizes=sizes)
-        assert proofs(tree).all()
-        assert path.proved[g].all()
-        np.testing.assert_allclose(path.objective[g], objectives(tree), rtol=1e-12)
-        for ours, theirs in zip(path.at(g), supports(tree), strict=True):
-            np.testing.assert_array_equal(ours, theirs)
-
-
 @pytest.mark.parametrize("solver", ["auto", "exact", "heuristic", "rounding"])
 @pytest.mark.parametrize("p", [6, 48])
 def test_fits_predictions_and_errors_are_those_of_its_supports(solver: str, p: int) -> None:

@@ -118,10 +118,10 @@ class PathProblem:
         if self._grower is None:
             self._grower = SupportGrower(self.at[g], sizes)
         before = (self._grown or {}).get(self.at[g].given_gamma)
-        by_size = self._grower.at(self.at[g].gamma, [], limits, before)
+        self._grower.find(self.at[g].gamma, [], limits, before)
         if self._grown is not None and (units := self._grower.grown()) is not None:
             self.found.grown[self.at[g].given_gamma] = units
-        return stacked([by_size[size] for size in sizes], self.found.supports.shape[2])
+        return self._grower.table(self.found.supports.shape[2])
 
     def before(self, g: int) -> list[Support]:
         """The supports at the γ before the g-th; none before the first."""

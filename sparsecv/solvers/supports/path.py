@@ -175,14 +175,34 @@ class SupportGrower:
         current = new_swaps(G, b, int(np.sort(widths)[::-1][: most + 1].sum()))
         self.sizes = new_sizes(current, new_units(first, kept, bounds, b), most, width)
 
-    def at(
+    def at(self, gamma: float, starts: Sequence[Support], limits: Limits) -> dict[int, Support]:
+        """One support of each size at one γ, as a dictionary from size to increasing columns.
+
+        starts, limits: As of :meth:`find`.
+        """
+        self.find(gamma, starts, limits)
+        found = self._columns_of(self.sizes.supports[self.wanted, 0])
+        return dict(zip(self.wanted, found, strict=True))
+
+    def table(self, most: int) -> NDArray[np.int64]:
+        """One support of each size at the γ of the last search, shape (τ, most).
+
+        A row has increasing columns, ended by −1.
+        """
+        rows, columns = self._members(self.sizes.supports[self.wanted, 0])
+        found = np.full((len(self.wanted), most), -1, dtype=np.int64)
+        first = np.searchsorted(rows, np.arange(len(self.wanted)))
+        found[rows, np.arange(rows.size) - first[rows]] = columns
+        return found
+
+    def find(
         self,
         gamma: float,
         starts: Sequence[Support],
         limits: Limits,
         before: GrownUnits | None = None,
-    ) -> dict[int, Support]:
-        """One support of each size at one γ, as a dictionary from size to increasing columns.
+    ) -> None:
+        """Search for one support of each size at one γ.
 
         starts: Supports to improve; those with a unit that the search does not use are ignored.
         limits: Once a limit is reached, starts count as they are, and sizes without a support get
@@ -207,7 +227,6 @@ class SupportGrower:
             low = low + int(missing[0]) - 1
             self._set(low=low, top=last, passes=1, period=PASSES, step=0, swaps=0)
             grow(known, ridge, self.yy, last)
-        return dict(zip(self.wanted, self._columns_of(known.supports[self.wanted, 0]), strict=True))
 
     def grown(self) -> GrownUnits | None:
         """From where a search of more sizes can go on at the γ of the last call; None where not.
@@ -289,12 +308,20 @@ class SupportGrower:
 
     def _columns_of(self, supports: NDArray[np.int64]) -> list[Support]:
         """The problem's columns, increasing, of units of the search, one support in each row."""
+        rows, columns = self._members(supports)
+        ends = np.searchsorted(rows, np.arange(len(supports) + 1)).tolist()
+        return [columns[a:b] for a, b in pairwise(ends)]
+
+    def _members(self, supports: NDArray[np.int64]) -> tuple[NDArray[np.intp], Support]:
+        """The supports of units of the search that columns of the problem belong to, and these.
+
+        supports: One support in each row. Columns follow support by support, each increasing.
+        """
         # A support ends by −1, which marks the last place of a row, where no unit is.
         inside = np.zeros((len(supports), self.units.size + 1), dtype=bool)
         inside[np.arange(len(supports))[:, None], supports] = True
         rows, places = np.nonzero(inside[:, self.unit])
-        ends = np.searchsorted(rows, np.arange(len(supports) + 1)).tolist()
-        return [self.columns[places[a:b]] for a, b in pairwise(ends)]
+        return rows, self.columns[places]
 
     def _search_window(
         self, window: Window, ridge: float, starts: Sequence[Support], limits: Limits

@@ -49,6 +49,8 @@ WORDS = (
     Fact("γ", meaning="the ridge weight: a penalty (γ/2)‖β‖² that shrinks the coefficients"),
     Fact("proved", meaning="a search has ruled out every other set of features"),
 )
+# The rule minimum is named where it has this share less CV error than the choice: a choice.
+CLEARLY_LESS = 0.1
 # This word is explained only where a number of the result is an estimate.
 ESTIMATE = Fact("≈", meaning="an estimate, not proved: another set of features may change it")
 
@@ -77,7 +79,31 @@ def sections(result: Result, *, fits: bool = True, peers: bool = False) -> Itera
         yield _alternatives(frames["alternatives"], result.model.tau)
     yield from robustness(result)
     yield Section("Words", WORDS if proved else (*WORDS, ESTIMATE), explains=True)
-    yield Section(sentences=list(_work(result)))
+    yield Section(sentences=[*_next(result), *_work(result)])
+
+
+def _next(result: Result) -> Iterator[str]:
+    """Yield what a reader does next after a cross-validation: the likeliest doubt, and its answer.
+
+    Clearly behind is a choice whose CV error the rule minimum undercuts by CLEARLY_LESS of it.
+    """
+    held_out, choices = result.held_out, result.choices
+    if held_out is None or held_out.choice.size_given:
+        return
+    own = held_out.choice
+    least, fewest = choices.get("minimum"), choices.get("one-se")
+    if least is not None and least.cv_error < (1.0 - CLEARLY_LESS) * own.cv_error:
+        less = percent(1.0 - least.cv_error / own.cv_error)
+        yield f"Next: minimum has {less} less CV error here: --rule minimum, or rule='minimum'."
+    elif fewest is not None and fewest.tau < own.tau and own.rule != "one-se":
+        yield (
+            "Next: the fewest features within one standard error of the least CV error are "
+            f"{fewest.tau}: --rule one-se, or rule='one-se'."
+        )
+    elif own.is_pair:
+        yield "Next: report(path, audit=True), or --audit, says which columns can be trusted."
+    else:
+        yield "Next: --rule minimum --audit, or report(path, audit=True), audits the columns."
 
 
 def _work(result: Result) -> Iterator[str]:
@@ -125,7 +151,11 @@ def _every_size(result: Result, with_peers: bool) -> Section:
     supports = [np.empty(0, dtype=np.intp), *(model.support for model in sizes)]
     steps = [result.features.changes(before, now) for before, now in pairwise(supports)]
     columns.append(SectionColumn("what changes", steps, "names"))
-    table = SectionTable(columns, marks.chosen, "sizes").filled()
+    # A table that is cut still shows size 1, the least CV error, and one standard error from it.
+    kept = [position for position in (0, marks.least, marks.one_se) if position is not None]
+    if taus[0] == 0 and taus.size > 1:
+        kept[0] = 1
+    table = SectionTable(columns, marks.chosen, "sizes", kept).filled()
     return Section("Every size", table=table, sentences=sentences, picture=picture)
 
 

@@ -61,11 +61,13 @@ class SectionTable(NamedTuple):
 
     chosen: Position of the row of the chosen model, which is emphasised; None for no such row.
     what: What the rows are, in the plural.
+    kept: Positions of rows that a table of fewer rows has besides the chosen row, if it has room.
     """
 
     columns: Sequence[SectionColumn]
     chosen: int | None = None
     what: str = "rows"
+    kept: Sequence[int] = ()
 
     @property
     def length(self) -> int:
@@ -73,12 +75,21 @@ class SectionTable(NamedTuple):
         return len(self.columns[0].cells)
 
     def around(self, most: int) -> SectionTable:
-        """The table with at most ``most`` rows: those around the chosen row, or the first."""
+        """The table with at most ``most`` rows: the chosen, those kept, and those around it."""
+        if self.length <= most:
+            return self
         centre = 0 if self.chosen is None else self.chosen
         start = max(0, min(centre - most // 2, self.length - most))
-        columns = [one._replace(cells=one.cells[start : start + most]) for one in self.columns]
-        chosen = None if self.chosen is None else self.chosen - start
-        return self._replace(columns=columns, chosen=chosen)
+        window = sorted(range(start, start + most), key=lambda row: abs(row - centre))
+        first = [centre, *self.kept] if self.kept else []
+        rows = sorted(list(dict.fromkeys([*first, *window]))[:most])
+        columns = [
+            one._replace(cells=[one.cells[row] for row in rows])  # The kind of the cells stays.
+            for one in self.columns
+        ]
+        chosen = None if self.chosen is None else rows.index(self.chosen)
+        kept = [rows.index(row) for row in self.kept if row in rows]
+        return self._replace(columns=columns, chosen=chosen, kept=kept)
 
     def filled(self) -> SectionTable:
         """The table without the columns whose cells are all empty."""

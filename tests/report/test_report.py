@@ -15,6 +15,7 @@ from support.tables import five_columns, write_csv
 
 import sparsecv
 from sparsecv import SparseRidge, SparseRidgeCV
+from sparsecv.report.sections import SectionColumn, SectionTable
 
 VOID = {"meta", "br", "img", "link", "input", "hr"}
 
@@ -189,3 +190,32 @@ def test_a_view_searches_nothing(tmp_path: Path, stand_in: StandIn) -> None:
     assert len(model.path_["tau"]) == 3
     model.report(tmp_path / "r.html")
     assert "Every size" in read((tmp_path / "r.html").read_text(encoding="utf-8"))
+
+
+def test_a_cut_table_keeps_the_rows_that_matter() -> None:
+    numbers = SectionColumn("size", list(range(1, 41)))
+    table = SectionTable([numbers], chosen=30, kept=[0, 20, 39])
+    for most in range(1, 41):
+        shown = table.around(most)
+        cells = list(shown.columns[0].cells)
+        assert len(cells) == most
+        assert cells == sorted(set(cells))
+        assert shown.chosen is not None
+        assert cells[shown.chosen] == 31
+        assert set(cells) >= {31, 1, 21, 40} or most < 4
+    assert list(table._replace(kept=()).around(5).columns[0].cells) == [29, 30, 31, 32, 33]
+
+
+def test_the_last_lines_say_what_to_do_next() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 6))
+    y = X @ [3.0, 1.0, 0.5, 0.3, 0.2, 0.0] + rng.standard_normal(80)
+    model = SparseRidgeCV(rule="minimum").fit(X, y)
+    fewest = model.compare().loc["one-se", "tau"]
+    assert fewest < model.tau_
+    assert f"of the least CV error are {fewest}: --rule one-se" in " ".join(model.summary().split())
+    # One standard error is much where rows are few: the rule one-se is far behind.
+    model = SparseRidgeCV(rule="one-se").fit(X[:20], y[:20])
+    table = model.compare()["cv_error"]
+    behind = table["minimum"] < 0.9 * table["one-se"]
+    assert ("less CV error here" in " ".join(model.summary().split())) == behind

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student
-from sklearn.linear_model import LassoCV, Ridge
+from sklearn.linear_model import LassoCV
 
 from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.errors import UnprovedWarning
@@ -244,7 +244,7 @@ def _tests(case: Drawn, model: Any, audit: Audit, alone: Search) -> Iterator[str
     def selected(responses: Array) -> Array:
         """Whether each of some responses (m, n) has the model's columns as the best."""
         r = responses - responses.mean(axis=1, keepdims=True)
-        fit = np.array([np.einsum("ij,jk,ik->i", r, H, r) for H in hats])
+        fit = np.array([((r @ H) * r).sum(axis=1) for H in hats])
         values = ((r * r).sum(axis=1) - fit) * weight[:, None]
         return np.asarray(values.argmin(axis=0) == own)
 
@@ -322,6 +322,13 @@ class Line(NamedTuple):
         return below / (below + above), above / (below + above)
 
 
+def _ridge(X: Array, y: Array, alpha: float, new: Array) -> Array:
+    """The predictions of new rows by ridge regression with an intercept."""
+    mean, Z = X.mean(axis=0), X - X.mean(axis=0)
+    coef = np.linalg.solve(Z.T @ Z + alpha * np.eye(Z.shape[1]), Z.T @ (y - y.mean()))
+    return np.asarray(y.mean() + (new - mean) @ coef)
+
+
 def _held_out(case: Drawn, model: Any, audit: Audit) -> Iterator[str]:
     """Yield what is wrong with the error to expect, its rivals, and other partitions."""
     X, y, n = case.X, case.y, len(case.y)
@@ -341,15 +348,12 @@ def _held_out(case: Drawn, model: Any, audit: Audit) -> Iterator[str]:
             float(np.sum((y[test] - y[train].mean() - lasso.predict(rest)) ** 2))
         )
         held = [
-            sum(
-                float(np.sum((z[b] - Ridge(alpha).fit(Z[a], z[a]).predict(Z[b])) ** 2))
-                for a, b in inner
-            )
+            sum(float(np.sum((z[b] - _ridge(Z[a], z[a], alpha, Z[b])) ** 2)) for a, b in inner)
             for alpha in alphas
         ]
-        ridge = Ridge(alphas[int(np.argmin(held))]).fit(Z, z)
+        best = float(alphas[int(np.argmin(held))])
         errors["ridge"].append(
-            float(np.sum((y[test] - y[train].mean() - ridge.predict(rest)) ** 2))
+            float(np.sum((y[test] - y[train].mean() - _ridge(Z, z, best, rest)) ** 2))
         )
     if audit.expected is None or not np.isclose(audit.expected.error, sum(own) / n):
         yield f"the error to expect {audit.expected}, not {sum(own) / n}"

@@ -37,6 +37,7 @@ from .relaxation.perspective import Relaxation, perspective_relaxation
 from .ridge_fits import SupportPath
 from .supports.path import GrownUnits, SupportGrower
 from .supports.rounding import Support, largest, stacked
+from .supports.weighted import WeightedGrower, support_grower
 
 Supports = NDArray[np.int64]
 # Seconds for swaps at the first γ where the time is up before it. Every γ after takes its supports.
@@ -95,7 +96,7 @@ class PathProblem:
         self.tree_bound, self.reach = np.zeros(supports.shape[:2]), np.zeros(given.size)
         self.left_open, self.gave_up = np.zeros((2, given.size), dtype=bool)
         self._gammas, self._listed, self._grown = gammas, listed or {}, grown
-        self._grower: SupportGrower | None = None
+        self._grower: SupportGrower | WeightedGrower | None = None
 
     @cached
     def trees(self) -> GammaTrees | None:
@@ -116,7 +117,7 @@ class PathProblem:
         if left is not None and g == 0:
             limits = limits.longer(max(0.0, LEAST_SECONDS_AT_FIRST_GAMMA - left))
         if self._grower is None:
-            self._grower = SupportGrower(self.at[g], sizes)
+            self._grower = support_grower(self.at[g], sizes)
         before = (self._grown or {}).get(self.at[g].given_gamma)
         self._grower.find(self.at[g].gamma, [], limits, before)
         if self._grown is not None and (units := self._grower.grown()) is not None:

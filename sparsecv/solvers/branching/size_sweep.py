@@ -127,7 +127,7 @@ class SizeSearch:
         """Search until every size is proved, a limit is reached, or nothing is left to try."""
         problem, ended = self.problem, False
         asked = problem.constraints
-        if asked.include.sum() == self.sizes[0]:  # Nothing is left to choose for the first size.
+        if asked.min_size == self.sizes[0]:  # Nothing is left to choose for the first size.
             included = asked.columns_of(np.flatnonzero(asked.include))
             self.answers[0] = only_support(problem, included)
         had = 0 if self.tree is None else self.tree.n_nodes

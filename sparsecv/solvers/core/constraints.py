@@ -1,7 +1,8 @@
 """Constraints on the columns of one training problem: groups, columns in or out, bounds.
 
-A *unit* is a group of columns that enter a model together and count once; by default every column
-is a unit of its own. A size counts units, a support lists columns.
+A *unit* is a group of columns that enter a model together; by default every column is a unit of
+its own. A size is the sum of what its units count: 1 for every unit, or the number of its
+coefficients, so that a factor counts more than a number. A support lists columns.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -50,6 +51,8 @@ class UnitConstraints:
         Unit of each column; units 0..m−1 are numbered in the order of their first columns.
     include, exclude : ndarray of bool, shape (m,)
         Units that must be in every model, and units that may be in none.
+    cost : ndarray of int, shape (m,)
+        What a unit counts in a size, at least 1; it is 1 for every unit where sizes count units.
     lower, upper : ndarray of float, shape (p,)
         Bounds on the coefficients, lower ≤ 0 ≤ upper, infinite where there is none.
     """
@@ -57,6 +60,7 @@ class UnitConstraints:
     unit: Index
     include: Mask
     exclude: Mask
+    cost: Index
     lower: Array
     upper: Array
 
@@ -74,6 +78,7 @@ class UnitConstraints:
         unit: ArrayLike | None = None,
         include: Iterable[int] = (),
         exclude: Iterable[int] = (),
+        cost: ArrayLike = 1,
         bounds: tuple[ArrayLike, ArrayLike] = (-np.inf, np.inf),
         called: Callable[[int], str] = "column {}".format,
     ) -> UnitConstraints:
@@ -87,6 +92,8 @@ class UnitConstraints:
             Columns with the same number are one unit; by default each column is one.
         include, exclude : iterables of int
             Columns whose units must be in every model, or in none.
+        cost : array of int, shape (p,), or a number
+            For every column what its unit counts in a size.
         bounds : pair of arrays, shape (p,), or of numbers
             Least and greatest coefficient of every column, low ≤ 0 ≤ high.
         called : callable
@@ -112,7 +119,8 @@ class UnitConstraints:
             raise InputError(f"{called(column)} is both included and excluded: ask for one of them")
         if out.all():
             raise InputError("every column is excluded: there is nothing to select from")
-        return cls(units, inside, out, low, high)
+        counts = np.broadcast_to(np.asarray(cost, dtype=np.intp), p)[np.sort(first)]
+        return cls(units, inside, out, counts, low, high)
 
     @property
     def p(self) -> int:
@@ -133,6 +141,20 @@ class UnitConstraints:
     def grouped(self) -> bool:
         """Whether a unit has more than one column."""
         return self.n_units < self.p
+
+    @cached
+    def weighted(self) -> bool:
+        """Whether a unit counts more than once in a size."""
+        return bool((self.cost != 1).any())
+
+    @cached
+    def by_units(self) -> UnitConstraints:
+        """The same constraints, with sizes that count units."""
+        return replace(self, cost=np.ones_like(self.cost)) if self.weighted else self
+
+    def size_of(self, support: ArrayLike) -> int:
+        """What the units that the columns of a support belong to count together."""
+        return int(self.cost[self.units(support)].sum())
 
     @cached
     def kinds(self) -> list[str]:
@@ -187,13 +209,13 @@ class UnitConstraints:
 
     @cached
     def max_size(self) -> int:
-        """The largest number of units of a model; every size from ``min_size`` on has a model."""
-        return int(np.sum(~self.exclude))
+        """The largest size of a model; every size from ``min_size`` on has a model."""
+        return int(self.cost[~self.exclude].sum())
 
     @cached
     def min_size(self) -> int:
-        """The least number of units of a model: those that are included."""
-        return int(np.sum(self.include))
+        """The least size of a model: that of the units that are included."""
+        return int(self.cost[self.include].sum())
 
     def units(self, support: ArrayLike) -> Index:
         """The units that the columns of a support belong to, in increasing order."""
@@ -220,8 +242,13 @@ class UnitConstraints:
     def padded(self, support: ArrayLike, size: int) -> Index:
         """The columns of a support of ``size`` units, with the first other units added as needed.
 
+        Where a unit counts more than once nothing is added: the best support of a size is that of
+        at most the size.
+
         support: Columns of an allowed support. One of at least ``size`` units is returned as it is.
         """
+        if self.weighted:
+            return np.unique(np.asarray(support, dtype=np.intp))
         inside = self._mask(self.unit[np.asarray(support, dtype=np.intp)])
         missing = size - int(np.count_nonzero(inside))
         if missing > 0:
@@ -243,13 +270,20 @@ class UnitConstraints:
             unit=unit,
             include=np.flatnonzero(self.include[unit]),
             exclude=np.flatnonzero(self.exclude[unit]),
+            cost=self.cost[unit],
             bounds=(self.lower[at], self.upper[at]),
         )
 
     def most_columns(self, size: int) -> int:
-        """The largest number of columns of a model of ``size`` units."""
-        widths = np.sort(np.bincount(self.unit[~self.exclude[self.unit]], minlength=self.n_units))
-        return int(widths[::-1][:size].sum())
+        """The largest number of columns of a model of at most a size."""
+        widths = np.bincount(self.unit[~self.exclude[self.unit]], minlength=self.n_units)
+        if not self.weighted:
+            return int(np.sort(widths)[::-1][:size].sum())
+        most = np.zeros(min(size, self.max_size) + 1, dtype=np.intp)  # by what is counted so far
+        for width, cost in zip(widths.tolist(), self.cost.tolist(), strict=True):
+            if cost < most.size:
+                most[cost:] = np.maximum(most[cost:], most[:-cost] + width)
+        return int(most[-1])
 
     def scaled(self, lengths: Array) -> UnitConstraints:
         """The constraints of columns divided by ``lengths``, shape (p,): bounds are multiplied."""
@@ -268,12 +302,20 @@ class UnitConstraints:
             )
         if size > self.max_size:
             raise InputError(
-                f"a size of {size} is too large: {self.max_size} can be in, where a group of "
-                "columns counts once and excluded columns do not count"
+                f"a size of {size} is too large: {self.max_size} can be in, where {self._counts} "
+                "and excluded columns do not count"
             )
         return size
 
+    @property
+    def _counts(self) -> str:
+        """How a group of columns counts in a size, in words."""
+        if self.weighted:
+            return "a group of columns counts its coefficients"
+        return "a group of columns counts once"
+
     def digest(self) -> str:
         """A hash of the record that is the same in every process."""
-        arrays = self.unit, self.include, self.exclude, self.lower, self.upper
+        arrays: tuple[NDArray[Any], ...] = self.unit, self.include, self.exclude
+        arrays = *arrays, self.lower, self.upper, *([self.cost] if self.weighted else [])
         return sha256(repr([values.tobytes() for values in arrays]).encode()).hexdigest()

@@ -98,6 +98,8 @@ def ways(problem: SparseRidgeProblem, sizes: Collection[int]) -> tuple[Way, ...]
     and rounding leaves sizes without a proof, only ``EVERY`` follows.
     """
     units, one, plain = problem.constraints.n_units, len(sizes) == 1, problem.constraints.plain
+    if problem.constraints.weighted:  # No other search counts a unit more than once.
+        return (Way(LEAPS),)
     # One size alone takes branch and bound less time from 36 columns on (measured).
     if one and (units > 35 or not holds_tree(problem)):
         return (Way(ALONE),)

@@ -115,7 +115,7 @@ def _exchanged(
     for unit in own[~rules.include[own]].tolist():
         rest = support[rules.unit[support] != unit]
         near = others if rules.grouped else _near(problem, rest, others, objective)
-        for other in near.tolist():
+        for other in near[rules.cost[near] <= rules.cost[unit]].tolist():
             found.append(np.sort(np.append(rest, np.flatnonzero(rules.unit == other))))
     return sorted(found, key=tuple)
 

@@ -17,8 +17,8 @@ from ..core.rounding import BOUND_SHARE, certain, support_bound, tree_margin
 from ..core.threads import on_one_thread
 from ..core.ties import ranking
 from ..kernels.linalg import Array
-from ..supports.path import SupportGrower
 from ..supports.rounding import stacked
+from ..supports.weighted import support_grower
 from .open_nodes import expand
 from .tree import Leaps
 
@@ -139,7 +139,7 @@ class SizesTree:
         if not problem.constraints.bounded:
             # All columns are one support, so that none is better. What rounding leaves open is how
             # far the objective of its fit is from the optimum.
-            everything = self.sizes[row] >= problem.constraints.n_units
+            everything = self.sizes[row] >= problem.constraints.cost.sum()
             for i in np.flatnonzero(everything & ~proved).tolist():
                 proved[i] = only_support(problem, every[i]).proved
         work, leaves = Work(tree.n_nodes, limits.elapsed()), None
@@ -173,7 +173,8 @@ class SizesTree:
         problem, rules, found = self.problem, self.problem.constraints, []
         for size, listed in zip(self.sizes.tolist(), self.tree.candidates(self.n), strict=True):
             if self.n > 1:
-                more = (s for s in self.starts if rules.units(s).size == size)
+                own = ((s, rules.size_of(s)) for s in self.starts)
+                more = (s for s, k in own if k == size or (rules.weighted and k < size))
                 listed = [np.array(s, np.intp) for s in {tuple(s) for s in (*listed, *more)}]
             order = [0]
             if len(listed) != 1:
@@ -260,7 +261,7 @@ class _Unsearched:
         """A good support of every size, grown from the starts; none if n > 1."""
         if n > 1:
             return [[] for _ in self.sizes]
-        grower = SupportGrower(self.problem, self.sizes.tolist(), self.starts)
+        grower = support_grower(self.problem, self.sizes.tolist(), self.starts)
         by_size = grower.at(self.problem.gamma, self.starts, self.limits)
         return [[by_size[size]] for size in self.sizes.tolist()]
 
@@ -276,7 +277,7 @@ def only_support(problem: SparseRidgeProblem, support: NDArray[np.intp]) -> Answ
     sure = certain(np.array(objective), margin, problem.yy, problem.data.off)
     status = Status.OPTIMAL if sure else Status.PRECISION
     return Answer(
-        size=problem.constraints.units(support).size,
+        size=problem.constraints.size_of(support),
         support=support,
         objective=objective,
         lower_bound=bound,

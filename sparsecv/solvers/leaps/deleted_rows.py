@@ -339,22 +339,28 @@ def _chosen(
 ) -> tuple[list[NDArray[np.intp]], NDArray[np.intp], Array, Array, Array]:
     """The best supports of a size, which of these supports each problem takes, and its fit.
 
-    Supports tied up to rounding are compared by fresh fits, and supports whose fits tie too by
-    their columns: the lexicographically first is taken.
+    Where units count more than once, these are the best supports of at most the size. Supports tied
+    up to rounding are compared by fresh fits, and supports whose fits tie too by their size and
+    columns: the lexicographically first is taken.
 
     Returns: Supports; then of every problem, shape (n,), the position of its support, the
         objective, the deleted residual, and what rounding leaves open of the objective.
     """
     problem, lists = search.problem, search.lists
-    tied = lists.loss[size] <= search.tied(lists.loss[size, :, :1])
-    tied &= np.isfinite(lists.loss[size])
+    losses, found = lists.loss[size], lists.found[size]
+    if search.weighted:
+        losses, found = np.hstack([*lists.loss[: size + 1]]), np.hstack([*lists.found[: size + 1]])
+    tied = losses <= search.tied(losses.min(axis=1, keepdims=True))
+    tied &= np.isfinite(losses)
     tied[:, 0] |= ~tied.any(axis=1)  # The tree lists no supports for rows that it skips.
-    masks, one_word = lists.found[size][tied], lists.found.shape[3] == 1
+    masks, one_word = found[tied], found.shape[2] == 1
     masks, inverse = np.unique(masks, axis=None if one_word else 0, return_inverse=True)
     options = [
         search.table.support(from_mask(mask)) for mask in masks.reshape(-1, lists.found.shape[3])
     ]
-    order = sorted(range(len(options)), key=lambda m: tuple(options[m]))
+    rules = problem.constraints
+    size_first = [rules.size_of(one) if search.weighted else 0 for one in options]
+    order = sorted(range(len(options)), key=lambda m: (size_first[m], *options[m]))
     offered = np.zeros((len(options), targets.size), dtype=bool)
     offered[np.argsort(order)[inverse.ravel()], np.nonzero(tied)[0]] = True
     fits = np.full((len(order), 4, targets.size), np.inf)

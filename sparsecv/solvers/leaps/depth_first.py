@@ -28,6 +28,8 @@ from .leaps_node import (
     open_sizes,
     order_key,
     put_in_order,
+    size_without,
+    sum_costs,
 )
 from .lines import close_lines, hand_out
 from .lists import enter_support, forget_supports, is_listed, put_in_list
@@ -100,13 +102,46 @@ def begin(tree):
         bound_members(tree, 0)
     forget_supports(lists)
     value = tree.within.value[0] if tree.bounded > 0 else 0.0
-    lists.max_kept[m:] = lists.max_searched[m:] = value
+    most = size_of_all(tree)
+    lists.max_kept[most:] = lists.max_searched[most:] = value
     for w in range(tree.mask.shape[1]):
         lists.support[w] = tree.mask[0, w]
     for i in range(lists.n.shape[1]):  # The full set is the only support of its size.
-        put_in_list(lists, m, i, value)
+        put_in_list(lists, most, i, value)
     if tree.targets.shape[0] > 0:
         fit_rows(tree, 0)
+    if tree.weighted > 0:
+        sum_costs(tree, 0, most)
+        enter_nothing(tree)
+
+
+@kernel(inner=True)
+def size_of_all(tree):
+    """The size of all units together."""
+    m, total = tree.mask.shape[0], 0
+    if tree.weighted == 0:
+        return m
+    for unit in range(m):
+        total += tree.counting.cost[unit]
+    return total
+
+
+@kernel(inner=True)
+def enter_nothing(tree):
+    """Enter the support without a column, where no unit must stay.
+
+    It answers the sizes below what any unit counts. The root is complete.
+    """
+    lists, p, one_problem = tree.lists, tree.scale.shape[0], tree.targets.shape[0] == 0
+    explained = dot(tree.columns_of[p], tree.columns_of[p], p)
+    for w in range(tree.mask.shape[1]):
+        lists.support[w] = np.uint64(0)
+    for i in range(lists.n.shape[1] if tree.fixed[0] == 0 else 0):
+        loss = explained
+        if not one_problem:
+            left, deleted = tree.one_minus_leverage[0, i], tree.deleted_residual[0, i]
+            loss += deleted * deleted * left - tree.targets[i] * tree.targets[i]
+        enter_support(lists, 0, i, max(loss, 0.0))
 
 
 @kernel(inner=True)
@@ -189,6 +224,8 @@ def make_child(tree, level, j, low, promising, one_path):
     if tree.bounded > 0:
         key_members(tree, level, tree.mask.shape[0] - below - tree.fixed[below], updated)
     put_in_order(tree, level, j)
+    if tree.weighted > 0:
+        sum_costs(tree, below, size_without(tree, level, j))
     if not updated:
         factorise(tree, below)
     if tree.bounded > 0:
@@ -223,7 +260,8 @@ def enter_path(tree, rank):
     """
     m = tree.mask.shape[0]
     for level in range(m - max(tree.fixed[0], 1)):
-        size, j = m - level - 1, highest_rank(tree, level, rank)
+        j = highest_rank(tree, level, rank)
+        size = size_without(tree, level, j)
         evaluate(tree, level, j, size, size)
         if tree.bounded > 0:
             mask_child(tree, level, j)
@@ -256,6 +294,18 @@ def close_sizes(tree):
 
 
 @kernel(inner=True)
+def is_pruned(tree, level, j):
+    """Whether neither the child without free member j nor a support below it can be better.
+
+    Of one problem, where units count more than once in a size.
+    """
+    lists, size = tree.lists, size_without(tree, level, j)
+    low = lists.next_wanted[tree.counting.low[level, j]]
+    least = tree.loss[level, 0] + tree.least_added[level, j]
+    return least > max(lists.max_kept[size, 0], lists.max_searched[low, 0])
+
+
+@kernel(inner=True)
 def advance(tree, max_nodes):
     """Search on for at most ``max_nodes`` nodes, depth first, from where the call before left.
 
@@ -269,7 +319,7 @@ def advance(tree, max_nodes):
     loss, searched, one_problem = tree.loss, lists.max_searched, tree.targets.shape[0] == 0
     level, done = now.level, 0
     # Which sizes are wanted may change until the first node.
-    if one_problem and (now.closes == 0 or now.nodes == 1):
+    if tree.weighted == 0 and one_problem and (now.closes == 0 or now.nodes == 1):
         close_sizes(tree)
     closes = now.closes > 0
     while level >= 0 and (done < max_nodes or cursor[level] < 0):
@@ -281,7 +331,12 @@ def advance(tree, max_nodes):
         if closes:
             wanted = tree.open_from[level]
         # Children that are pruned are skipped.
-        if one_problem and size <= tree.pruned_up_to:
+        if tree.weighted > 0:
+            last = max(j - max_nodes + done + 1, 0)
+            while one_problem and j > last and is_pruned(tree, level, j):
+                j -= 1
+                done += 1
+        elif one_problem and size <= tree.pruned_up_to:
             last = max(j - max_nodes + done + 1, 0)
             base, k, high = loss[level, 0], fixed[level], lists.max_kept[size, 0]
             while j > last and base + least[level, j] > max(high, searched[wanted[k + j], 0]):
@@ -294,6 +349,12 @@ def advance(tree, max_nodes):
         k = fixed[level] + j
         low = wanted[k]
         deeper = k < size and low < size  # The child has a free member and reaches a wanted size.
+        if tree.weighted > 0:
+            low, deeper = wanted[tree.counting.low[level, j]], k < size
+            size = size_without(tree, level, j)
+            # The child alone is as good for its size as any support below it; of several that are
+            # wanted, some may be below it.
+            deeper = deeper and (low < size or now.rank > 1)
         if not deeper:
             low = size
         better, promising = evaluate(tree, level, j, size, low)
@@ -320,35 +381,44 @@ def enter_paths(tree, rank, known):
         Without entries there is no path at all.
     known, int64 (supports, m): Members of supports of any size, ended by −1.
     """
-    lists, m = tree.lists, rank.shape[0]
+    lists, m, cost = tree.lists, rank.shape[0], 1
     if m > 0:
         enter_path(tree, rank)
     for i in range(known.shape[0] if m > 0 else 0):
-        size = 0
+        count = size = 0
         for w in range(lists.support.shape[0]):
             lists.support[w] = np.uint64(0)
         for a in range(m):
             rank[a] = 1
-        while size < m and known[i, size] >= 0:
-            unit = known[i, size]
+        while count < m and known[i, count] >= 0:
+            unit = known[i, count]
             rank[unit] = 0
             lists.support[unit >> 6] |= np.uint64(1) << np.uint64(unit & 63)
-            size += 1
+            if tree.weighted > 0:
+                cost = tree.counting.cost[unit]
+            size += cost
+            count += 1
         if size > 0 and not is_listed(lists, size, 0):
             enter_path(tree, rank)
 
 
 @kernel(inner=True)
 def write_best(tree, best):
-    """Write the members of the best support of every wanted size to the size's row of ``best``."""
-    lists, m = tree.lists, tree.mask.shape[0]
+    """Write the members of the best support of every wanted size to the size's row of ``best``.
+
+    Where units count more than once in a size, the support listed first at the size itself is
+    written, and the row ends with −1.
+    """
+    lists, m, most = tree.lists, tree.mask.shape[0], best.shape[0] - 1
     size = lists.next_wanted[1]
-    while size <= m:
+    while size <= most:
         position = 0
         for unit in range(m):
             if has_bit(lists.found[size, 0], 0, unit):
                 best[size, position] = unit
                 position += 1
+        if tree.weighted > 0:
+            best[size, position:] = -1
         size = lists.next_wanted[size + 1]
 
 
@@ -361,8 +431,8 @@ def proceed(tree, rank, known, max_nodes, best):
 
     rank, known: As :func:`enter_paths` takes them.
     max_nodes: As :func:`advance` takes it.
-    best, int64 (m + 1, m): Receives the best support of every wanted size in the size's row, in the
-        first entries. Without rows nothing is written.
+    best, int64 (most + 1, m), most the size of all units: Receives the best support of every wanted
+        size in the size's row, in the first entries. Without rows nothing is written.
     """
     if tree.lists.now[0].nodes == 0:
         begin(tree)

@@ -65,9 +65,9 @@ class GammaTrees:
     sizes, shape (τ,): The sizes wanted. The tree has each of them once, and sizes beyond its units
         as their number.
     listed: What trees of the problem have listed elsewhere.
-    best, shape (units + 1, units): Row s has the best known support of s units, as increasing units
-        of the tree; −1 ends the row.
-    todo, shape (units + 1,): The sizes that the last tree has searched.
+    best, shape (most + 1, units), most the size of all units: Row s has the best known support of
+        size s, as increasing units of the tree; −1 ends the row.
+    todo, shape (most + 1,): The sizes that the last tree has searched.
     """
 
     def __init__(
@@ -80,21 +80,21 @@ class GammaTrees:
         self.tree, self.yy = Leaps(problem, sizes, begun=False), problem.yy
         self.table = table = self.tree.table
         columns, triangular = table.data.columns
-        m, p = table.units.size, table.columns.size
+        m, p, most = table.units.size, table.columns.size, self.tree.most
         if not np.array_equal(table.columns, np.arange(columns.shape[0] - 1)):
             columns, triangular = columns[np.append(table.columns, -1)], False
         self.columns, self.triangular = columns, triangular
         self.sizes = np.unique(self.tree.inner)
-        self.wanted = wanted_from(self.sizes, m)
-        self.listed = {} if table.bounded else dict(listed)
+        self.wanted = wanted_from(self.sizes, most)
+        self.listed = {} if self.tree.at_most else dict(listed)
         self.known = sorted({*gammas, *listed})
         # Of every size the tree finds the five supports of least loss, as far as their losses
         # exceed the least by at most the margin. A loss is the objective less ``full``, the
         # objective of the fit on all columns.
-        self.tree.lists.now["rank"], self.margin = 5, 0.0
+        self.tree.lists.now["rank"], self.margin = 1 if self.tree.weighted else 5, 0.0
         self.make_lists(bool(self.listed) or m > UNITS_OF_LARGE_TREES)
-        self.todo = np.zeros(m + 1, dtype=bool)
-        self.best = self.tree.best = np.full((m + 1, m), -1, dtype=np.int64)
+        self.todo = np.zeros(most + 1, dtype=bool)
+        self.best = self.tree.best = np.full((most + 1, m), -1, dtype=np.int64)
         # The fit on all columns, whose factor is the array from which the tree makes its root.
         order = np.empty((3, p), dtype=np.int64)
         self.room = FitRoom(self.tree.tree.triangle, np.empty_like(columns), order)
@@ -105,9 +105,10 @@ class GammaTrees:
 
         They list supports whose loss exceeds the least loss of their size by at most 5 %, and at
         most four of a size; both numbers are measured. A tree at one γ proves hardly a size at
-        another γ that is not near. Within bounds on coefficients 1/(yᵀy − f) is not concave.
+        another γ that is not near. Within bounds on coefficients 1/(yᵀy − f) is not concave. Where
+        units count more than once in a size, what answers a size may be in the list of another.
         """
-        if worth_it and self.margin == 0.0 and not self.table.bounded:
+        if worth_it and self.margin == 0.0 and not self.tree.at_most:
             places = ridge_scale(self.tree.problem, self.known)
             self.margin = 0.05 if (np.diff(places) < NEAR).any() else 0.0
 
@@ -137,7 +138,7 @@ class GammaTrees:
             sizes = np.flatnonzero(self.todo)
             if not sizes.size:
                 return Status.OPTIMAL
-            wanted = wanted_from(sizes, self.table.units.size)
+            wanted = wanted_from(sizes, self.tree.most)
         tree.lists.next_wanted[:], tree.lists.now["margin"] = wanted, self.margin
         status = tree.run(limits, self.best)
         if status is Status.OPTIMAL:
@@ -184,16 +185,16 @@ class GammaTrees:
     def settle_ties(self, at: SparseRidgeProblem, sizes: NDArray[np.intp]) -> None:
         """Let fresh fits decide where rounding may have exchanged the first supports of a list."""
         tree, lists = self.tree, self.tree.lists
-        best = tree.best_sizes()[sizes] if self.table.bounded else sizes
+        best = tree.best_sizes()[sizes] if tree.at_most else sizes
         losses = lists.loss[best, 0]
         again = losses[:, 1] <= tree.tied(losses[:, 0])
-        if self.table.bounded:  # The support of a smaller size, which may not be wanted, serves.
+        if tree.at_most:  # The support of a smaller size, which may not be wanted, serves.
             again |= lists.next_wanted[best] != best
         for size in np.unique(best[again]).tolist() if again.any() else ():
             options = tree.listed(size)
             fits = [at.fit(self.table.support(members)) for members in options]
             self.best[size] = stacked([options[ranking(fits, options)[0]]], self.best.shape[1])
-        if self.table.bounded:
+        if tree.at_most:
             self.best[sizes] = self.best[best]
 
     def told_by_lists(self, at: SparseRidgeProblem) -> NDArray[np.bool_]:

@@ -177,7 +177,7 @@ class _Ended(NamedTuple):
             above = min(objective, bound / float(known.weight[i])) - float(known.off[i])
             answers.append(
                 Answer(
-                    size=problem.constraints.units(known.supports[i]).size,
+                    size=problem.constraints.size_of(known.supports[i]),
                     support=known.supports[i],
                     objective=objective,
                     lower_bound=max(above, 0.0),
@@ -298,7 +298,7 @@ class _Known:
 def _seeds(problem: SparseRidgeProblem) -> NDArray[np.bool_]:
     """Good supports of all numbers of units, by backward elimination and forward selection."""
     m = TreeTable(problem).units.size
-    tree = Leaps(problem, np.arange(1, m + 1))
+    tree = Leaps(problem, np.arange(1, m + 1), by_units=True)
     tree.begin()
     tree.seed()
     found = np.zeros((m, m), dtype=bool)

@@ -93,6 +93,20 @@ class Within(NamedTuple):
 
 
 @by_reference()
+class Counting(NamedTuple):
+    """What a tree keeps whose units count more than once in a size.
+
+    The size of a node is the sum of what its members count, and a support answers every size from
+    its own on. Where every unit counts once, a size is a number of members.
+    """
+
+    cost: Ints  # (m,): what each unit counts
+    total: Annotated[Ints, "m"]  # by level: the size of the node
+    low: Annotated[Ints, "m m"]  # by level: the size of the members that the child without each
+    # free member may not drop: those that are fixed, and the free members before it
+
+
+@by_reference()
 class LeapsTree(NamedTuple):
     """Everything a search among m units of p columns needs to stop at any node and go on later.
 
@@ -115,6 +129,7 @@ class LeapsTree(NamedTuple):
     root_diagonal: Annotated[Array, "p"]  # diagonal of A at the root, by column
     dependent_from: Annotated[Array, "p"]  # others determine a column from this ``diagonal`` on
     wide: int  # 1 where a unit has several columns
+    weighted: int  # 1 where a unit counts more than once in a size
     bounded: int  # 1 where coefficients have bounds
     gathers: int  # 1 where the supports that are entered are handed out and not listed
     columns_of: Annotated[Array, "p+1 p+1"]  # the triangular factor R, one column of R per row,
@@ -168,9 +183,10 @@ class LeapsTree(NamedTuple):
     chain: Any  # a ``Chain``; None in a plain tree, and so below
     within: Any  # a ``Within``
     gathering: Any  # a ``Gathering``
+    counting: Any  # a ``Counting``
 
 
-@by_reference(zeros=("wide", "bounded", "gathers"))
+@by_reference(zeros=("wide", "weighted", "bounded", "gathers"))
 class PlainTree(LeapsTree):
     """A tree of single columns without bounds, which lists the best supports.
 
@@ -202,6 +218,7 @@ def new_tree(
     targets: Array | None,
     n_best: int,
     room: int = 0,
+    cost: NDArray[np.intp] | None = None,
 ) -> LeapsTree:
     """Allocate the search for the wanted ``sizes`` among the units of a table.
 
@@ -212,10 +229,11 @@ def new_tree(
     n_best: How many of the best supports of each size are wanted, for each problem.
     room: With a number above 0 the tree hands out supports, at most so many at a time; rows then
         stand for lines of responses.
+    cost, shape (m,): What each unit counts in a size, where that is not 1 for every unit.
     """
     m, p, bounded = table.units.size, table.columns.size, table.bounded
-    wide = p > m
-    plain = not (wide or bounded or room > 0)
+    wide, most = p > m, m if cost is None else int(cost.sum())
+    plain = not (wide or bounded or room > 0 or cost is not None)
     Z = np.empty((p, 0)) if rows is None else np.ascontiguousarray(rows.T)
     t = np.empty(0) if targets is None else targets
     n, problems = t.size, max(t.size, 1)
@@ -224,12 +242,12 @@ def new_tree(
         widest = np.sort(np.diff(table.first))[::-1]
         offset[1:] = np.cumsum(np.cumsum(widest)[::-1])
     lengths = {"m": m, "p": p, "n": n, "problems": problems, "words": mask_words(m)}
-    lengths["buffer"], lengths["sizes"] = int(offset[-1]), m + 2
+    lengths["buffer"], lengths["sizes"] = int(offset[-1]), most + 2
     added, losses = np.zeros((m, p)), np.zeros(problems)
     ties = 4 if n else 16 if bounded else 64
     # Many supports tie within bounds, as coefficients at bounds of 0 may be left out. A node is
     # searched for supports that are better by more than 1e-9 of the objective: a choice.
-    lists = new_lists(m, sizes, problems, ties, n_best, 1e-9 if bounded else 0.0)
+    lists = new_lists(m, sizes, problems, ties, n_best, 1e-9 if bounded else 0.0, cost)
     return allocated(
         PlainTree if plain else LeapsTree,
         lengths,
@@ -238,6 +256,7 @@ def new_tree(
         included=table.included,
         scale=table.scale,
         wide=int(wide),
+        weighted=int(cost is not None),
         bounded=int(bounded),
         gathers=int(room > 0),
         added_loss=added,
@@ -245,15 +264,17 @@ def new_tree(
         child_loss=losses,
         child_value=np.zeros(problems) if bounded else losses,
         start=np.zeros((m, m), dtype=np.int64) if wide else np.tile(np.arange(m), (m, 1)),
-        pruned_up_to=pruned_up_to(m, n_best),
+        # The n-th best support of at most a size is the worse the smaller the size.
+        pruned_up_to=pruned_up_to(m, n_best) if cost is None else most,
         n_open=np.full(m, problems, dtype=np.int64),
         problem_of=np.arange(m * problems).reshape(m, problems) % problems,
         Z=Z,
         targets=t,
         offset=offset[:-1],
         chain=None if plain else new_chain(m, p, n, int(np.diff(table.first).max())),
-        within=None if plain else new_within(m, table.lower, table.upper),
+        within=None if plain else new_within(m, most, table.lower, table.upper),
         gathering=None if plain else new_gathering(m, n, room),
+        counting=None if plain else new_counting(m, cost),
     )
 
 
@@ -266,11 +287,14 @@ def new_chain(m: int, p: int, n: int, width: int) -> Chain:
     return allocated(Chain, lengths, whole=np.ones((m, m), dtype=np.int8))
 
 
-def new_within(m: int, lower: Array, upper: Array) -> Within:
-    """Allocate what bounds on the coefficients of p columns need in a tree of m units."""
+def new_within(m: int, most: int, lower: Array, upper: Array) -> Within:
+    """Allocate what bounds on the coefficients of p columns need in a tree of m units.
+
+    most: The size of all units together.
+    """
     p = lower.size
     fit = new_bounded_fit(np.zeros((p + 1, p + 1)), lower, upper)
-    least = np.full(m + 2, np.inf)
+    least = np.full(most + 2, np.inf)
     return allocated(Within, {"m": m, "p": p}, fit=fit, least_bound=least)
 
 
@@ -282,6 +306,36 @@ def new_gathering(m: int, lines: int, room: int) -> Gathering:
     """
     lengths = {"sizes": m + 2, "problems": lines, "room": room}
     return allocated(Gathering, {**lengths, "words": mask_words(m), "length": 16})
+
+
+def new_counting(m: int, cost: NDArray[np.intp] | None) -> Counting:
+    """Allocate what a tree of m units needs where they count more than once in a size."""
+    each = np.ones(m) if cost is None else cost
+    return allocated(Counting, {"m": m}, cost=each.astype(np.int64))
+
+
+@kernel(inner=True)
+def sum_costs(tree, level, total):
+    """Write the size ``total`` of the level's node, and what its children may not drop, to ``low``.
+
+    The free members are in order.
+    """
+    counting, free, size = tree.counting, tree.free, total
+    v = tree.mask.shape[0] - level - tree.fixed[level]
+    counting.total[level] = total
+    for a in range(v):
+        size -= counting.cost[free[level, a]]
+    for a in range(v):
+        counting.low[level, a] = size
+        size += counting.cost[free[level, a]]
+
+
+@kernel(inner=True)
+def size_without(tree, level, j):
+    """The size of the child without free member j of the level's node."""
+    if tree.weighted > 0:
+        return tree.counting.total[level] - tree.counting.cost[tree.free[level, j]]
+    return tree.mask.shape[0] - level - 1
 
 
 @kernel(inner=True)

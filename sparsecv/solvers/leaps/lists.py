@@ -49,19 +49,22 @@ class Lists(NamedTuple):
     max_searched: Annotated[Array, "sizes problems"]  # a node of larger loss is not searched for
     # this size
     next_wanted: Ints  # (sizes,): the least wanted size ≥ s, for every s
+    weighted: int  # 1 where a unit counts more than once in a size: a support then answers every
+    # size from its own on
     support: Annotated[Mask, "words"]  # the support that is entered next
     now: Any  # of NOW
 
 
 def new_lists(
-    most: int,
+    m: int,
     sizes: NDArray[np.intp],
     problems: int,
     ties: int,
     rank: int,
     improvement: float = 0.0,
+    cost: NDArray[np.intp] | None = None,
 ) -> Lists:
-    """Allocate lists of supports of at most ``most`` units.
+    """Allocate lists of supports of at most ``m`` units.
 
     :func:`forget_supports` has to set their losses.
 
@@ -69,11 +72,14 @@ def new_lists(
     ties: How many supports of a size and problem are kept beyond the rank-th.
     rank: How many of the best supports of each size are wanted.
     improvement: Nodes are searched for supports that are better by this share of the objective.
+    cost, shape (m,): What each unit counts in a size, where that is not 1 for every unit.
     """
+    most = m if cost is None else int(cost.sum())
     lengths = {"sizes": most + 2, "problems": problems, "length": ties + rank}
-    lengths["words"] = mask_words(most)
+    lengths["words"] = mask_words(m)
     now = record(NOW, rank=rank, margin=np.inf, improvement=improvement)
-    return allocated(Lists, lengths, next_wanted=wanted_from(sizes, most), now=now)
+    wanted, weighted = wanted_from(sizes, most), int(cost is not None)
+    return allocated(Lists, lengths, next_wanted=wanted, weighted=weighted, now=now)
 
 
 def wanted_from(sizes: NDArray[np.intp], p: int) -> NDArray[np.int64]:
@@ -160,6 +166,9 @@ def enter_support(lists, size, i, loss):
         most = min(most, losses[0] * (1.0 + now.margin))
     most = most * (1.0 + now.tie) + now.tied_loss
     lists.max_kept[size, i] = most
+    if lists.weighted > 0:
+        for s in range(size + 1, lists.n.shape[0]):
+            lists.max_kept[s, i] = min(lists.max_kept[s, i], most)
     if now.improvement > 0.0 and most < np.inf:
         most -= now.improvement * (now.full + most)
     # The best support of a larger size has no larger loss than this support. That holds of the

@@ -29,6 +29,8 @@ class TreeTable:
     units, shape (m,): For every unit of the tree its number among the units of the problem.
     first, shape (m + 1,): Columns of the tree's unit u are first[u] … first[u + 1] − 1.
     included, shape (m,): 1 for units that may not be dropped.
+    cost, shape (m,): What each unit counts in a size.
+    weighted: Whether a unit counts more than once.
     data, columns: The tree's columns are these columns of ``data.X``.
     bounded: Whether coefficients have bounds.
     lower, upper: The bounds on the coefficients of the tree's columns.
@@ -48,6 +50,7 @@ class TreeTable:
         if asked.plain:
             self.units = self.columns = problem.data.active
             self.first, self.included = np.arange(self.units.size + 1), left.include[self.units]
+        self.cost, self.weighted = asked.cost[self.units], asked.weighted
         self.scale, self.lower, self.upper = np.zeros(self.columns.size), asked.lower, asked.upper
         if not asked.plain:
             self.lower, self.upper = asked.lower[self.columns], asked.upper[self.columns]
@@ -130,7 +133,8 @@ class TreeTable:
         """What :meth:`support` says of every row of units, as rows of ``most`` columns at most.
 
         members, shape (k, m): Units of the tree; −1 ends a row, there and in the result.
-        sizes, shape (k,): A support of fewer units gets the first units that it lacks.
+        sizes, shape (k,): A support of fewer units gets the first units that it lacks, where every
+            unit counts once in a size.
         """
         rules = self.problem.constraints
         if not rules.grouped and ((members >= 0).sum(axis=1) == sizes).all():
@@ -139,7 +143,7 @@ class TreeTable:
         holds = np.zeros((rows.size, rules.n_units + 1), dtype=bool)
         holds[rows, np.append(self.units, rules.n_units)[members]] = True
         holds = holds[:, :-1]  # The number −1, which ends a row, is the last place.
-        spare = ~holds & ~rules.exclude
+        spare = ~holds & ~rules.exclude & (not rules.weighted)
         missing = sizes - holds.sum(axis=1)
         holds |= spare & (np.cumsum(spare, axis=1) <= missing[:, None])
         return placed(holds[:, rules.unit], most)

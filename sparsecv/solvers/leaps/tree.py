@@ -47,6 +47,11 @@ class Leaps:
     n_best: How many of the best supports of each size are wanted, for each problem. Within bounds
         on coefficients the best support of at most every size is wanted if it is 1.
     gathers: Whether the search hands out every support that it enters, and keeps no lists.
+    by_units: Whether sizes are numbers of units, whatever these count in a size of the problem; so
+        they are in a tree that gathers.
+    most: The size of all units together.
+    at_most: Whether the best support of a size is that of at most the size, within bounds on
+        coefficients, and where units count more than once in a size.
     begun: Whether the first step makes the root at the problem's γ; otherwise :meth:`at_ridge` has
         to say at which.
     lists: The best supports known, and the state of the search.
@@ -64,10 +69,15 @@ class Leaps:
         n_best: int = 1,
         begun: bool = True,
         gathers: bool = False,
+        by_units: bool = False,
     ) -> None:
         self.problem, self.sizes, self.table = problem, sizes, TreeTable(problem)
         self.n_best, m = n_best, self.table.units.size
-        self.inner = np.minimum(sizes, m)
+        self.weighted = self.table.weighted and not (gathers or by_units)
+        cost = self.table.cost if self.weighted else None
+        self.most = m if cost is None else int(cost.sum())
+        self.at_most = self.weighted or (self.table.bounded and n_best == 1)
+        self.inner = np.minimum(sizes, self.most)
         inside = None if rows is None else self.table.rows(rows)
         # Nodes between two looks at the clock, a choice: these take a few milliseconds, or with n
         # deleted rows, where a node's work grows like n·p, some tens of milliseconds.
@@ -76,7 +86,8 @@ class Leaps:
         if p > m or self.table.bounded:
             self.chunk = min(self.chunk, max(20_000_000 // (p + 10) ** 2, 1))
         room = self.chunk if gathers else 0
-        self.tree = new_tree(self.table, np.unique(self.inner), inside, targets, n_best, room)
+        wanted = np.unique(self.inner)
+        self.tree = new_tree(self.table, wanted, inside, targets, n_best, room, cost)
         self.lists, self.best = self.tree.lists, NOTHING
         # A view of the record, by which fields are read in a tenth of the time.
         self._now = self.lists.now.view(NOW)[0]
@@ -218,20 +229,23 @@ class Leaps:
         wanted, shape (τ,): Whether each size is still wanted. A size that an earlier call left out
             must stay out: nodes were passed over that only that size needed.
         """
-        sizes, m = np.unique(self.inner[wanted]), self.table.units.size
-        self.lists.next_wanted[:] = wanted_from(sizes, m)
+        sizes = np.unique(self.inner[wanted])
+        self.lists.next_wanted[:] = wanted_from(sizes, self.most)
         # A row has at s the least size ≥ s that a level still searches for, which is s if s is one.
         for row in self.tree.open_from:
-            row[:] = wanted_from(sizes[row[sizes] == sizes], m)
+            row[:] = wanted_from(sizes[row[sizes] == sizes], self.most)
 
     def listed(self, size: int, n: int = 1) -> list[NDArray[np.intp]]:
         """The n best supports of a size, and those that tie with the last up to rounding.
 
-        They are those of the tree's first problem, as units of the tree.
+        They are those of the tree's first problem, as units of the tree. Where units count more
+        than once, and n is above 1, they are those of at most the size.
         """
-        losses = self.lists.loss[size, 0, : int(self.lists.n[size, 0])]
-        found = self.lists.found[size, 0, : losses.size]
-        return [from_mask(mask) for mask in found[losses <= self.tied(losses[:n].max(initial=0.0))]]
+        sizes = slice(0 if self.weighted and n > 1 else size, size + 1)
+        listed = np.arange(self.lists.loss.shape[2]) < self.lists.n[sizes, 0, None]
+        losses, found = self.lists.loss[sizes, 0][listed], self.lists.found[sizes, 0][listed]
+        last = np.sort(losses)[:n].max(initial=0.0)
+        return [from_mask(mask) for mask in found[losses <= self.tied(last)]]
 
     def tied(self, loss: Any) -> Any:
         """The largest loss that is equal to a loss, or to each of an array, up to rounding."""
@@ -241,13 +255,14 @@ class Leaps:
         """For every size up to the number of units, the size of the support that answers it.
 
         Within bounds on coefficients a support of fewer units may be as good as any; it then
-        answers the larger size if one support of every size is wanted.
+        answers the larger size if one support of every size is wanted. So it does where units count
+        more than once in a size.
         """
         best = np.arange(self.lists.loss.shape[0])
-        if not self.tree.bounded or self.n_best > 1:
+        if not self.at_most or self.n_best > 1:
             return best
         losses, full = self.lists.loss[:, 0, 0].tolist(), float(self.now("full"))
-        for size in range(2, best.size):
+        for size in range(1 if self.weighted else 2, best.size):
             fewer = losses[best[size - 1]]
             if fewer < math.inf and fewer - losses[size] <= SAME_SHARE * (full + fewer):
                 best[size] = best[size - 1]
@@ -258,7 +273,7 @@ class Leaps:
 
         The supports are those of the first problem, filled up to the size.
         """
-        best, found = self.best_sizes(), []
+        best, found = self.best_sizes(), list[list[NDArray[np.intp]]]()
         for size, within in zip(self.sizes.tolist(), self.inner.tolist(), strict=True):
             supports = [self.table.support(members) for members in self.listed(best[within], n)]
             if best[within] < size:
@@ -299,8 +314,10 @@ class Leaps:
         tree, m = self.tree, self.table.units.size
         for level in range(int(self.now("level")) + 1):
             for j in range(int(tree.cursor[level]) + 1):
-                low = max(tree.fixed[level] + j, 1)
-                below = (low <= self.inner) & (self.inner <= m - level - 1)
+                low, high = max(tree.fixed[level] + j, 1), m - level - 1
+                if self.weighted:
+                    low, high = int(tree.counting.low[level, j]), self.most
+                below = (low <= self.inner) & (self.inner <= high)
                 loss = tree.loss[level, 0] + tree.least_added[level, j]
                 bound[below] = np.minimum(bound[below], loss)
         if tree.bounded and self.n_best == 1:

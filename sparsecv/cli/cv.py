@@ -61,7 +61,8 @@ def cv(data: str, **options: Any) -> Exit:
         source, levels = read(data, asked, steps)
         request = Request(settings, gammas, taus, certificate=certifies, progress=steps, **how)
         layout = Protocol(asked.protocol, asked.scale)
-        rules = column_constraints(source, asked, levels)
+        counts = settings.counts_coefficients(gammas)
+        rules = column_constraints(source, asked, levels, counts)
         partitions = request.partitions(asked.protocol)
         prepared = prepare(
             source, asked.folds, layout, seed=asked.seed, partitions=partitions, asked=rules

@@ -55,19 +55,19 @@ def fit(data: str, **options: Any) -> Exit:
     most = "" if limit is None else f", at most {limit:g} s"
     with progress(asked.quiet, steps):
         source, levels = read(data, asked, steps)
-        rules = column_constraints(source, asked, levels)
+        rules = column_constraints(source, asked, levels, settings.counts_coefficients())
         table = prepare(source, ALL_ROWS, Protocol(asked.protocol, asked.scale), asked=rules)
-        units = table.design.n_units
+        units, largest = table.design.n_units, table.design.largest_size
         # Raise an InputError, before the search, where the table does not allow what is asked for.
         settings.check_constraints(table.design.constraints)
         if "taus" in sized:
-            checked_taus(sized["taus"], units, table.design.constraints)
+            checked_taus(sized["taus"], largest, table.design.constraints)
         if asked.inference:
             covered_spread(table, table.problem(), sigma=None)
         deadline = settings.deadline()
         request = Request(settings, deadline=deadline, **sized)
         announce_limit(request.plan(table.data, asked.protocol), units, asked)
-        steps(f"proving {what} of {units}{most}", 0, 1)
+        steps(f"proving {what} of {largest}{most}", 0, 1)
         assert deadline.stop is not None
         with interruptible(deadline.stop, gently=True) as stop:
             result = fit_table(table, request)

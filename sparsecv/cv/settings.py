@@ -88,6 +88,15 @@ class Settings:
                 f"backend {self.backend} serves no constraints on columns: use the native one"
             )
 
+    def counts_coefficients(self, gammas: Any = None) -> bool:
+        """Whether trees of all sizes serve what is asked, so that sizes may count coefficients.
+
+        Other searches count a group of columns once.
+
+        gammas: What the user has asked of γ.
+        """
+        return not (self.grid or self.searches or isinstance(asked_gammas(gammas), GammaSpan))
+
     @property
     def search_tolerance(self) -> float:
         """The relative gap at which the search of the best τ at one γ ends."""
@@ -210,10 +219,13 @@ def default_taus(n: float, p: int, constraints: UnitConstraints | None = None) -
     They are 1..p where one tree can serve all sizes; with more columns they end at the largest τ
     with τ log τ ≤ min(n, p) (Section 4.2, first paper). Constraints may allow fewer sizes, and a
     group of columns counts as one in a size: six factors of 30 levels are 180 columns, and have the
-    sizes 1 to 6.
+    sizes 1 to 6. Where a group counts its coefficients, the sizes are those that models have:
+    29, 58, …, 174.
 
     n: Number of rows, or the sum of their weights.
     """
+    if constraints is not None and constraints.weighted:
+        return constraints.sizes
     least, top = 1, p
     if constraints is not None:
         least, top = max(1, constraints.min_size), constraints.max_size

@@ -181,8 +181,18 @@ class Design:
 
     @property
     def n_units(self) -> int:
-        """The largest size of a model, in which a group of columns counts once."""
+        """The number of units, columns and groups of columns, that may be in a model."""
+        return int(np.sum(~self.constraints.exclude))
+
+    @property
+    def largest_size(self) -> int:
+        """The largest size of a model."""
         return self.constraints.max_size
+
+    @property
+    def counts(self) -> str:
+        """What a size counts, as a word: coefficients, where a group may count more than once."""
+        return "coefficient" if self.constraints.weighted else "feature"
 
     @property
     def y_scale(self) -> float:

@@ -19,6 +19,7 @@ from ..solvers.core.threads import cached
 from ..tables.columns import quoted
 from ..tables.dask_table import DaskTable
 from ..tables.table import Table
+from .counting import in_coefficients
 from .design import Array, Design, Protocol, Summary, make_design
 from .fold_data import FoldData, RowFolds
 from .folds import Folds, Index, make_folds, moment_folds
@@ -139,7 +140,8 @@ def rows_design(
     whole = X if fills is None else filled(X, fills)
     labels = [f"column {j}" for j in range(X.shape[1])] if names is None else names
     summary, warn = Summary.of(whole, y, weights), names is not None
-    return make_design(summary, protocol, labels, warn=warn, asked=asked), fills
+    design = make_design(summary, protocol, labels, warn=warn, asked=asked)
+    return in_coefficients(design, whole, y, weights), fills
 
 
 def _moment_design(

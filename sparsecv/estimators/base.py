@@ -325,6 +325,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         cv: Any = ALL_ROWS,
         partitions: int = 1,
         offset: Any = None,
+        counts: bool = True,
     ) -> Prepared:
         """What was passed to ``fit``, checked, standardised and laid out in folds.
 
@@ -334,6 +335,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
             ``fit``.
         cv: The folds as the user asked for them; by default nothing is held out.
         partitions: The number of partitions into folds that the fit needs.
+        counts: Whether sizes may count coefficients, as the searches of the fit allow it.
         Raises InputError, or a ValueError of scikit-learn: Something cannot be used.
         """
         source = self._source(X, y, weights, groups, offset)
@@ -345,7 +347,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
             self._protocol(),
             seed=getattr(self, "random_state", 0),
             partitions=partitions,
-            asked=self._asked(source.p, names, numbers_as_names(X)),
+            asked=self._asked(source.p, names, numbers_as_names(X), counts),
         )
         self._fills_ = ready.fills
         return ready
@@ -417,12 +419,17 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         return table
 
     def _asked(
-        self, p: int, names: Sequence[str] | None, numbers: Sequence[int] | None
+        self,
+        p: int,
+        names: Sequence[str] | None,
+        numbers: Sequence[int] | None,
+        counts: bool,
     ) -> ResolvedRules | None:
         """What ``constraints`` asks of p columns of numbers; None where it asks for nothing.
 
         names: Names of these columns, if they have some.
         numbers: The names of the columns of the user's frame, where these are whole numbers.
+        counts: Whether sizes may count coefficients.
         Raises InputError: The constraints name no column, or contradict each other.
         """
         rules = Constraints() if self.constraints is None else self.constraints
@@ -432,6 +439,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         # The 0/1 columns of a text column enter together, whether or not the user asks for more.
         places = None if self._coding_ is None else self._coding_.places
         resolved = rules.resolve(p, names, places, numbers=numbers)
+        resolved = resolved._replace(in_coefficients=resolved.in_coefficients and counts)
         return None if resolved.constraints.plain else resolved
 
     def _protocol(self) -> Protocol:

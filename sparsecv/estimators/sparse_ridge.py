@@ -188,7 +188,8 @@ class SparseRidge(ModelViews, ModelFiles):
             time_limit=checked_limit(self.time_limit),
         )
         deadline = settings.deadline()  # The time limit counts what follows, the checks included.
-        ready = self._prepared(X, y, sample_weight, groups, offset=offset)
+        counts = settings.counts_coefficients()
+        ready = self._prepared(X, y, sample_weight, groups, offset=offset, counts=counts)
         if isinstance(self.tau, str):
             criterion = checked_criterion(self.tau, self.gamma)
             request = Request(settings, criterion=criterion, deadline=deadline)

@@ -309,7 +309,8 @@ class SparseRidgeCV(ModelViews, ModelFiles):
             progress=tell,
         )
         partitions = request.partitions(self._protocol().name)
-        ready = self._prepared(X, y, sample_weight, groups, self.cv, partitions, offset)
+        own = self.cv, partitions, offset, settings.counts_coefficients(self.gammas)
+        ready = self._prepared(X, y, sample_weight, groups, *own)
         refuse_nested(ready.data, self.cv, self.nested, groups)
         with self._telling("fitting the folds"):
             found = self._fitted(ready, request, groups)

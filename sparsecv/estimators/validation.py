@@ -138,7 +138,7 @@ def checked_tau(tau: Any, design: Design) -> int:
     Warns LoweredSizeWarning: Fewer columns than ``tau`` vary, and their number is returned.
     """
     # A group of columns that enter together counts as one.
-    constraints, varying = design.constraints, design.n_units
+    constraints, varying = design.constraints, design.largest_size
     if tau is None:
         return max(1, constraints.min_size, min(varying, 10))
     if np.ndim(tau) > 0:
@@ -148,6 +148,8 @@ def checked_tau(tau: Any, design: Design) -> int:
         what = f"of the {design.p_raw} columns vary"
         if design.asked is not None:
             what = "columns or groups can be in a model"
+            if constraints.weighted:
+                what = "coefficients can be in a model"
         text = f"tau = {size}, but {varying} {what}: tau = {varying} is used"
         warn_caller(text, LoweredSizeWarning)
     size = min(size, varying)

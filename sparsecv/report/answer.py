@@ -50,8 +50,8 @@ def _chosen(result: Result) -> Iterator[Fact]:
     where the columns are not proved to be the best.
     """
     model = result.model
-    features = counted(result.design.n_units)
-    yield Fact("chosen", f"τ = {model.tau} of {features}, γ = {number(model.gamma)}")
+    every = counted(result.design.largest_size, result.design.counts)
+    yield Fact("chosen", f"τ = {model.tau} of {every}, γ = {number(model.gamma)}")
     names = result.features.called(_by_feature(result))
     yield Fact("columns", meaning=listed(names, MAX_CHARACTERS))
     if (held_out := result.held_out) is not None:

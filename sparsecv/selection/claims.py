@@ -205,6 +205,11 @@ def of_model(model: Model, design: Design, criterion: str | None = None) -> Stat
     """
     if criterion is not None:
         text = f"no other set of features has a smaller {criterion.upper()}"
+    elif design.constraints.weighted:
+        what = "single coefficient fits"
+        if model.tau > 1:
+            what = f"set of at most {model.tau:,} coefficients fits"
+        text = f"no other {what} all rows better at this γ"
     elif model.tau == 1:
         text = "no other single feature fits all rows better at this γ"
     else:
@@ -241,12 +246,12 @@ def _statement(study: Study, choice: Choice, tolerance: float) -> str:
     """What is stated of a choice, without the range that it is stated of."""
     if choice.projection is not None:
         return (
-            f"no other {_features(choice.tau)} more like the average{_within(study.design)}, and "
+            f"no other {_features(choice.tau, study.design)} more like the average{_within(study.design)}, and "
             "every subset in the average is the best of its size"
         )
     if choice.rule == "one-se" and not choice.size_given:
         return (
-            "no fewer features have a CV error within one standard error of the least, and no γ "
+            f"no fewer {study.design.counts}s have a CV error within one standard error of the least, and no γ "
             f"has a smaller one with as many{_within(study.design)}"
         )
     what = f"with τ = {choice.tau} no γ has" if choice.size_given else "no pair (τ, γ) has"
@@ -259,8 +264,11 @@ def _statement(study: Study, choice: Choice, tolerance: float) -> str:
     return f"{what} {least} than the chosen one{share}{_within(study.design)}"
 
 
-def _features(count: int) -> str:
-    """A number of features that predict."""
+def _features(count: int, design: Design) -> str:
+    """A number of features, or of coefficients, that predict."""
+    if design.constraints.weighted:
+        more = f"set of at most {count:,} coefficients predicts"
+        return "single coefficient predicts" if count == 1 else more
     return "single feature predicts" if count == 1 else f"{count:,} features predict"
 
 
@@ -268,7 +276,7 @@ def _within(design: Design) -> str:
     """Words to add where a statement is about the models that obey constraints; else none.
 
     Groups alone, such as the levels of a factor, leave no models out: a group counts as one
-    feature.
+    feature, or as its coefficients.
     """
     asked = design.constraints
     narrow = asked.include.any() or asked.exclude.any() or asked.bounded

@@ -228,7 +228,7 @@ def tests_of(result: Result, sigma: float | None) -> Tests:
     by = result.criterion
     event = f"best of size {model.tau}" if by is None else f"least {by.upper()}"
     support, rules = np.searchsorted(design.kept, model.support), problem.constraints
-    if by is None:  # Supports of fewer units do not count.
+    if by is None and not rules.weighted:  # Supports of fewer units do not count.
         weight = np.full(rules.units(support).size + 1, np.inf)
         weight[-1], comparison = 1.0, Comparison(weight)
     alone = [j for j in support.tolist() if rules.columns[rules.unit[j]].size == 1]

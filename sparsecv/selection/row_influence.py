@@ -181,7 +181,7 @@ def row_influence(
     found = Influence([support] * m, np.full(m, np.nan), no, no.copy())
     loo = RowFolds(data.rows, make_folds("loo", len(data.rows.given)))
     deleted, plan = loo.deleted_rows, RunPlan.of(Settings(), loo, deadline=limits)
-    compared, of = [fixed_size(problem.tau)], np.zeros(m, dtype=np.intp)
+    compared, of = [of_size(problem)], np.zeros(m, dtype=np.intp)
     if weights is not None:
         rest = [data.weight * (1.0 - data.rows.row_shares[part].sum()) for part in parts]
         distinct, of = np.unique(rest, return_inverse=True)
@@ -206,9 +206,13 @@ def row_influence(
     return found
 
 
-def fixed_size(size: int) -> Comparison:
-    """Supports of one size are compared by their objectives."""
-    return Comparison(np.where(np.arange(size + 1) == size, 1.0, np.inf))
+def of_size(problem: SparseRidgeProblem) -> Comparison:
+    """Supports of a problem's size are compared by their objectives.
+
+    Where a unit counts more than once, these are the supports of at most the size.
+    """
+    size, weighted = problem.tau, problem.constraints.weighted
+    return Comparison(np.where(weighted | (np.arange(size + 1) == size), 1.0, np.inf))
 
 
 def scale_ratios(scatter: Array, weight: Array | float) -> Array:
@@ -257,7 +261,8 @@ def _listed(
         return np.empty((of.size, 0), np.uint64), np.empty((of.size, 0)), np.full(of.size, -np.inf)
     near = NearBest.nothing(problem.given_gamma, sizes.size, of.size)
     every = np.ones((sizes.size, of.size), dtype=np.bool_)
-    near.search(problem, sizes, every, limits, (lighter.rows, lighter.targets))
+    # The tree has a list for every number of units.
+    near.search(problem.by_units(), sizes, every, limits, (lighter.rows, lighter.targets))
     weight = least[of][:, sizes].T
     with np.errstate(invalid="ignore"):  # An objective of 0 leaves the row open.
         bounds, others = weight[:, :, None] * near.objective, (weight * near.others).min(axis=0)

@@ -89,11 +89,12 @@ def row_removals(
 
     if unit is not None:
         barred = replace(rules, exclude=rules.exclude | (np.arange(rules.n_units) == unit))
-        if rules.include[unit] or barred.max_size < problem.tau:
+        if rules.include[unit] or barred.max_size + rules.cost[unit] <= problem.tau:
             # Supports that lack it are no better than what they become with it.
             return Removals(most, np.empty(0, dtype=np.intp), support)
         how: dict[str, Any] = {"gamma": problem.given_gamma, "constraints": barred}
-        rivals = SparseRidgeProblem.from_rows(problem.data, tau=problem.tau, **how)
+        tau = min(problem.tau, barred.max_size)
+        rivals = SparseRidgeProblem.from_rows(problem.data, tau=tau, **how)
     if (first := lost(influence)).any():
         row = int(np.nanargmin(np.where(first, influence.lead, np.inf)))
         return Removals(0, np.array([row]), influence.supports[row])
@@ -303,7 +304,7 @@ class Removal(NamedTuple):
         heavy = problem.replace(gamma=most * problem.given_gamma)
         fitted = self.fit(heavy, rows, self.support)
         light = Lighter.of(self.rivals, rows, self.deleted.targets, least[None])
-        (ranked,) = n_best_subsets(light.problem, [problem.tau], LISTED, limits=limits)
+        (ranked,) = n_best_subsets(light.problem, [self.rivals.tau], LISTED, limits=limits)
         if any(one.status is not Status.OPTIMAL for one in ranked):
             return []
         listed = [one.support for one in ranked]
@@ -328,7 +329,7 @@ class Removal(NamedTuple):
         """
         problem, rows = self.problem, self.deleted.rows
         found, best = list[int](), self.support
-        (ranked,) = n_best_subsets(self.rivals, [problem.tau], RIVALS, limits=limits)
+        (ranked,) = n_best_subsets(self.rivals, [self.rivals.tau], RIVALS, limits=limits)
         for rival in [one.support for one in ranked]:
             fits = [self.fit(problem, rows, one) for one in (self.support, rival)]
             drops = [fit.residual**2 / (1.0 - fit.leverage) for fit in fits]

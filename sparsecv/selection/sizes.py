@@ -102,7 +102,8 @@ def models_at_gamma(
     """
     if own.support.size == 0:  # A criterion may choose no column at all.
         return [own]
-    sizes = np.arange(max(problem.constraints.min_size, 1), own.tau + 1)
+    sizes = problem.constraints.sizes
+    sizes = np.append(sizes[sizes < own.tau], own.tau)
     gamma, limits = [problem.given_gamma], Limits(time_limit)
     path = support_path(problem, gamma, sizes, solver="exact", limits=limits)
     smaller = list[Model]()

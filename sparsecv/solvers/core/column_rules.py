@@ -14,14 +14,20 @@ from ...errors import InputError
 from .constraints import Array, Index, UnitConstraints
 
 
+# What a size may count; the first is the default.
+COUNTS = ("coefficients", "groups")
+
+
 class ResolvedRules(NamedTuple):
     """Constraints of the columns of a table, once names are places.
 
     groups: The columns of every group that was named.
+    in_coefficients: Whether sizes are to count coefficients, once the rows are known.
     """
 
     constraints: UnitConstraints
     groups: Mapping[str, list[int]] = MappingProxyType({})
+    in_coefficients: bool = False
 
     @property
     def sizes(self) -> tuple[int, int]:
@@ -40,6 +46,7 @@ class ResolvedRules(NamedTuple):
             include=own.columns_of(np.flatnonzero(own.include)).tolist(),
             exclude=own.columns_of(np.flatnonzero(own.exclude)).tolist(),
             groups=labels if own.grouped else None,
+            count=COUNTS[0 if own.weighted else 1],
             bounds={j: (a, b) for j, (a, b) in bounds if min(-a, b) < math.inf},
         )
 
@@ -55,8 +62,12 @@ class Constraints:
         of a group stands for its columns. A mask of p truths is taken, too.
     groups : list, dict or None
         A label for each column, or from names of groups to columns. The columns of a group, such as
-        the 0/1 columns of a factor, enter together and count once. A label of None leaves a column
-        by itself.
+        the 0/1 columns of a factor, enter together. A label of None leaves a column by itself.
+    count : str
+        What a size counts. With "coefficients" a group counts the rank of its centred columns over
+        all rows: a number counts 1, and a factor of L levels L − 1. With "groups" a group counts
+        once. More than 45 columns and groups, groups whose tree has no room, tables of Dask, ranges
+        of γ, outside solvers and the methods "search" and "grid" have sizes in groups.
     positive : bool or list of str or int
         True, or the columns whose coefficients may not be negative.
     bounds : dict or None
@@ -81,9 +92,10 @@ class Constraints:
     groups: Any = None
     positive: Any = False
     bounds: Any = None
+    count: Any = COUNTS[0]
 
     def __repr__(self) -> str:
-        asked = (f"{name}={value!r}" for name, value in vars(self).items() if _asks(value))
+        asked = (f"{name}={value!r}" for name, value in vars(self).items() if self._asks(name))
         return f"Constraints({', '.join(asked)})"
 
     def resolve(
@@ -118,9 +130,16 @@ class Constraints:
         InputError
             A column is unknown, or the rules cannot be obeyed together.
         """
-        if places is None and not any(map(_asks, vars(self).values())):
+        if self.count not in COUNTS:
+            raise InputError(f"count must be {' or '.join(map(repr, COUNTS))}; got {self.count!r}")
+        if places is None and not any(map(self._asks, vars(self))):
             return ResolvedRules(UnitConstraints.none(p))
         return _Resolver(p, names, places, numbers).resolve(self)
+
+    def _asks(self, name: str) -> bool:
+        """Whether the value of a parameter asks for something that is not so by itself."""
+        value = getattr(self, name)
+        return value != COUNTS[0] if name == "count" else _asks(value)
 
 
 # The columns of groups, by the names of the groups.
@@ -167,7 +186,7 @@ class _Resolver:
             bounds=self.intervals(rules, groups),
             called=self.called,
         )
-        return ResolvedRules(made, groups)
+        return ResolvedRules(made, groups, rules.count == COUNTS[0])
 
     def called(self, column: int) -> str:
         """What messages call a column."""

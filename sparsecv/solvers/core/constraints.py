@@ -217,6 +217,15 @@ class UnitConstraints:
         """The least size of a model: that of the units that are included."""
         return int(self.cost[self.include].sum())
 
+    @cached
+    def sizes(self) -> Index:
+        """The sizes ≥ 1 that the units of some model count together, increasing."""
+        found = np.zeros(self.max_size + 1, dtype=bool)
+        found[self.min_size] = True
+        for cost in self.cost[~(self.include | self.exclude)].tolist():
+            found[cost:] |= found[:-cost].copy()
+        return np.flatnonzero(found[1:]) + 1
+
     def units(self, support: ArrayLike) -> Index:
         """The units that the columns of a support belong to, in increasing order."""
         return np.unique(self.unit[np.asarray(support, dtype=np.intp)])

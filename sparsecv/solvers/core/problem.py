@@ -579,6 +579,18 @@ class SparseRidgeProblem:
         """
         return self.fit(support).objective
 
+    def by_units(self) -> SparseRidgeProblem:
+        """The problem with sizes that count units, its τ the least; itself where they do already.
+
+        Returns
+        -------
+        SparseRidgeProblem
+        """
+        rules = self.constraints
+        if not rules.weighted:
+            return self
+        return self.from_rows(self.data, gamma=self.given_gamma, constraints=rules.by_units)
+
     def __repr__(self) -> str:
         return f"SparseRidgeProblem(p={self.p}, gamma={self.gamma:g}, tau={self.tau})"
 

@@ -31,7 +31,8 @@ class Comparison(NamedTuple):
     """How supports are compared: by w·f, f the objective and w ≥ 1 a weight of the size.
 
     weight: By size, from 0 on; ∞ for sizes whose supports do not count.
-    by_rank: Whether a size is the number of coefficients (:class:`Coefficients`); else of units.
+    by_rank: Whether a size is the number of coefficients together (:class:`Coefficients`); else it
+        is what the units count in a size of the problem.
     """
 
     weight: Array
@@ -39,7 +40,7 @@ class Comparison(NamedTuple):
 
     def weights(self, table: TreeTable, members: Any) -> Array:
         """The weights of supports, rows (k, m) that mark units of a table."""
-        sizes = table.coefficients.of(members) if self.by_rank else members.sum(axis=1)
+        sizes = table.coefficients.of(members) if self.by_rank else members @ table.cost
         return np.asarray(np.append(self.weight, np.inf)[np.minimum(sizes, self.weight.size)])
 
     def of_units(self, table: TreeTable) -> tuple[Array, NDArray[np.intp]]:
@@ -52,8 +53,8 @@ class Comparison(NamedTuple):
             numbers from 1 to m − 1 of which some support counts.
         """
         m, included = table.units.size, table.included > 0
-        own, every = int(included.sum()), m
-        each, fewest = np.ones(m, dtype=np.intp), np.arange(own, m + 1)
+        own, every, each = int(included.sum()), int(table.cost.sum()), table.cost
+        fewest = each[included].sum() + np.append(0, np.cumsum(np.sort(each[~included])))
         if self.by_rank:
             each, every = table.coefficients.each, table.coefficients.every
             fewest = table.coefficients.least(included)

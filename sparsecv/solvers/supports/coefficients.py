@@ -39,6 +39,11 @@ def n_coefficients(data: Rows, columns: NDArray[np.intp]) -> int:
     return int(_joint_ranks(data, columns[None])[0])
 
 
+def unit_ranks(data: Rows, units: Sequence[NDArray[np.intp]]) -> NDArray[np.intp]:
+    """The number of coefficients of every unit by itself; a unit is some columns of ``data.X``."""
+    return _joint_ranks(data, stacked(units, max([0, *(one.size for one in units)])))
+
+
 def _unit_columns(data: Rows) -> Array:
     """The columns of X as rows, divided by their lengths, and a row of zeros at the end."""
     table = data.triangle[:, :-1].T
@@ -71,7 +76,7 @@ class Coefficients:
 
     def __init__(self, data: Rows, units: Sequence[NDArray[np.intp]]) -> None:
         self.data, self.units = data, units
-        self.each = _joint_ranks(data, stacked(units, max([0, *(one.size for one in units)])))
+        self.each = unit_ranks(data, units)
         columns = np.concatenate([np.empty(0, dtype=np.intp), *units])
         self.every, self.joined = n_coefficients(data, columns), np.zeros(len(units), dtype=bool)
         self._known: dict[bytes, int] = {}

@@ -14,17 +14,18 @@ are left out.
 
 By ``fits`` the models are those of ``SparseRidgeCV`` with default settings on pandas frames, and
 with ``count="groups"``. By ``run`` every subset of the units is fitted, so that both ways choose
-among the same proved optima. The rule is ``projected`` as of one partition into five folds: its weights, weights inside folds and
-choice of a size are the package's functions, and the projections are enumerated as well. The ten γ
-are those of the package. ``--least 0`` lets both ways choose the mean alone. LassoCV has a 0/1
-column for every level, and five shuffled folds; all models train on the same rows.
+among the same proved optima. The rule is ``projected`` as of one partition into five folds: its
+weights, weights inside folds and choice of a size are the package's functions, and the projections
+are enumerated as well. The ten γ are those of the package. ``--least 0`` lets both ways choose the
+mean alone. LassoCV has a 0/1 column for every level, and five shuffled folds; all models train on
+the same rows.
 
 Both append a row for every table, split and way to CSV, and continue an interrupted run.
-``--tables`` takes so many tables, in the order of the checksums of their names. ``report`` prints geometric means of the test error over tables as
-shares of the lasso's and of that with groups, and arithmetic means of the coefficients (Σ d_u with
-d_u the rank of the unit's centred columns over the training rows; of the lasso: what is not 0),
-each with its standard error over tables, and the CPU seconds of all fits, on one thread. The
-seconds of an enumeration say nothing about those of a tree.
+``--tables`` takes so many tables, in the order of the checksums of their names. ``report`` prints
+means of the logarithm of the test error over tables, less those of the lasso and of groups, and
+means of the coefficients (Σ d_u with d_u the rank of the unit's centred columns over the training
+rows; of the lasso: what is not 0), each with its standard error over tables, and the CPU seconds of
+all fits, on one thread. The seconds of an enumeration say nothing about those of a tree.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from ..design.folds import Index
 from ..selection.claims import Claim, Statement, aim_of, of_model
 from ..selection.nested import NestedError
 from ..selection.result import HeldOut, Result
+from ..solvers.core.plan import TREE_ONLY, one_tree_proves
 from ..solvers.core.result import Status
 from ..tables.coding import MISSING_LEVEL
 from .document import constraints
@@ -56,7 +57,7 @@ def _chosen(result: Result) -> Iterator[Fact]:
     yield Fact("columns", meaning=listed(names, MAX_CHARACTERS))
     if (held_out := result.held_out) is not None:
         choice = held_out.choice
-        how = f"{choice.rule} ({held_out.study.reason}): {aim_of(choice)}"
+        how = f"{choice.rule} ({held_out.study.reason}): {aim_of(choice, result.design.counts)}"
         yield Fact("rule", meaning=how)
         return
     if result.criterion is not None:
@@ -76,6 +77,9 @@ def _data(result: Result) -> str:
     p, features = result.design.p, counted(result.design.n_units)
     grouped = result.design.constraints.grouped
     own = f"{counted(p, 'column')} that count as {features}, a group once" if grouped else features
+    if result.design.constraints.weighted:
+        size = counted(result.design.largest_size, "coefficient")
+        own = f"{counted(p, 'column')} of {features} with {size}, which a size counts"
     # ``shown.name`` is that of an estimator. The rows that it was given have no name of their own.
     text = "" if result.shown.name else f"{result.name}: "
     rows = f"{result.design.total:,.2f}".removesuffix(".00")
@@ -86,16 +90,27 @@ def _data(result: Result) -> str:
     return text + ("" if protocol.intercept else ", no intercept")
 
 
+def _counting(result: Result) -> str:
+    """How the groups of a fit count in its sizes, in words that follow what names them."""
+    asked, rules = result.design.asked, result.design.constraints
+    if rules.weighted:
+        return ", each of which counts its coefficients"
+    if asked is not None and asked.in_coefficients and not one_tree_proves(rules):
+        return f" and count once: with more than {TREE_ONLY} features sizes count groups"
+    return " and count once"
+
+
 def _constraint_lines(result: Result) -> Iterator[str]:
     """Yield a line for every kind of constraint on columns that the user has asked for."""
     asked = constraints(result.design.asked, result.names)
     if asked is None:
         return
     bounds = asked["bounds"].items()
+    together = f"columns that enter together{_counting(result)}"
     for what, texts in (
         ("in every model", asked["include"]),
         ("in no model", asked["exclude"]),
-        ("columns that enter together and count once", result.features.several),
+        (together, result.features.several),
         (
             "coefficients that are not negative",
             [name for name, (low, high) in bounds if low == 0.0 and high is None],

@@ -358,10 +358,10 @@ def _chosen(result: Result) -> str:
     """How the columns were chosen, in words."""
     model = result.model
     if result.choice is not None:
-        return f"rule {result.choice.rule}: {aim_of(result.choice)}"
+        return f"rule {result.choice.rule}: {aim_of(result.choice, result.design.counts)}"
     if result.criterion is not None:
         return f"the least {result.criterion.upper()} of all subsets of all sizes"
-    size = counted(model.tau)
+    size = counted(model.tau, result.design.counts)
     return f"the best fit of {size} at γ = {number(model.gamma)}; the size was given"
 
 

@@ -17,7 +17,7 @@ from ..selection.choice import Choice
 from ..selection.claims import aim_of, of_every_size, step_is_proved
 from ..selection.projection import Projection
 from ..selection.result import HeldOut, Result
-from ..selection.sizes import gamma_positions
+from ..selection.sizes import gamma_positions, told_sizes
 from .answer import MAX_CHARACTERS, answer
 from .peers import linear_peers
 from .robustness import robustness
@@ -45,7 +45,6 @@ PEERS = (
     "The folds have chosen all these penalties. Lasso and ridge are scikit-learn's."
 )
 WORDS = (
-    Fact("τ", meaning="the largest number of features that a model may have"),
     Fact("γ", meaning="the ridge weight: a penalty (γ/2)‖β‖² that shrinks the coefficients"),
     Fact("proved", meaning="a search has ruled out every other set of features"),
 )
@@ -78,7 +77,9 @@ def sections(result: Result, *, fits: bool = True, peers: bool = False) -> Itera
     if "alternatives" in frames:
         yield _alternatives(frames["alternatives"], result.model.tau)
     yield from robustness(result)
-    yield Section("Words", WORDS if proved else (*WORDS, ESTIMATE), explains=True)
+    what = f"the largest number of {result.design.counts}s that a model may have"
+    words = Fact("τ", meaning=what), *WORDS
+    yield Section("Words", words if proved else (*words, ESTIMATE), explains=True)
     yield Section(sentences=[*_next(result), *_work(result)])
 
 
@@ -97,7 +98,7 @@ def _next(result: Result) -> Iterator[str]:
         yield f"Next: minimum has {less} less CV error here: --rule minimum, or rule='minimum'."
     elif fewest is not None and fewest.tau < own.tau and own.rule != "one-se":
         yield (
-            "Next: the fewest features within one standard error of the least CV error are "
+            f"Next: the fewest {result.design.counts}s within one standard error of the least CV error are "
             f"{fewest.tau}: --rule one-se, or rule='one-se'."
         )
     elif own.is_pair:
@@ -137,7 +138,7 @@ def _every_size(result: Result, with_peers: bool) -> Section:
         columns.append(SectionColumn("objective", numbers(objectives, proved)))
     else:
         peers = linear_peers(held_out.study.data, taus) if with_peers else {}
-        words = f"CV error against the number of features. {why_chosen(result)}"
+        words = f"CV error against the number of {result.design.counts}s. {why_chosen(result)}"
         picture = partial(page_picture, words, draw_errors, sizes, marks, peers)
         columns += _errors_of_sizes(result, held_out, peers)
         if peers:
@@ -148,14 +149,18 @@ def _every_size(result: Result, with_peers: bool) -> Section:
     sentences.append(of_every_size(sizes))
     if any(proved) and not all(proved):
         columns.append(SectionColumn("proved", ["yes" if p else "no" for p in proved], "words"))
-    supports = [np.empty(0, dtype=np.intp), *(model.support for model in sizes)]
+    told = told_sizes(sizes, marks)
+    columns = [one._replace(cells=[one.cells[t] for t in told]) for one in columns]
+    supports = [np.empty(0, dtype=np.intp), *(sizes[t].support for t in told)]
     steps = [result.features.changes(before, now) for before, now in pairwise(supports)]
     columns.append(SectionColumn("what changes", steps, "names"))
     # A table that is cut still shows size 1, the least CV error, and one standard error from it.
     kept = [position for position in (0, marks.least, marks.one_se) if position is not None]
     if taus[0] == 0 and taus.size > 1:
         kept[0] = 1
-    table = SectionTable(columns, marks.chosen, "sizes", kept).filled()
+    kept = [told.index(position) for position in kept if position in told]
+    chosen = None if marks.chosen is None else told.index(marks.chosen)
+    table = SectionTable(columns, chosen, "sizes", kept).filled()
     return Section("Every size", table=table, sentences=sentences, picture=picture)
 
 
@@ -235,7 +240,8 @@ def why_chosen(result: Result) -> str:
         return ""
     tau, projection = f"Chosen: τ = {result.model.tau}", choice.projection
     if projection is None:
-        return f"{tau}, {'as was asked for' if choice.size_given else aim_of(choice)}."
+        aim = "as was asked for" if choice.size_given else aim_of(choice, result.design.counts)
+        return f"{tau}, {aim}."
     share = percent(float(_shares(projection)[projection.chosen]))
     aim = _aim_of_size(choice, projection).replace("that CV error", "the average's CV error")
     return f"{tau}, {aim}. Its distance to the average of all models is {share}."
@@ -270,7 +276,7 @@ def _choices(result: Result, chosen: Choice) -> Section:
     claims = result.claims
     exact = [one.lower == one.upper for one in every]
     for name, choice in result.choices.items():
-        aim = aim_of(choice)
+        aim = aim_of(choice, result.design.counts)
         # The rule one-se minimises nothing, and a projection's distance is said of every size.
         if choice.is_pair and name != "one-se":
             aim += f": {number(choice.criterion)}"

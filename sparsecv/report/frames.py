@@ -25,7 +25,7 @@ from ..selection.claims import claim_of
 from ..selection.criteria import criteria
 from ..selection.near_best import importance, near_best
 from ..selection.result import Result
-from ..selection.sizes import subsets_by_size
+from ..selection.sizes import subsets_by_size, told_sizes
 from ..solvers.core.limits import Limits
 from ..solvers.core.quick_fits import fit_supports
 from ..solvers.core.result import Status, worst
@@ -53,7 +53,11 @@ def columns_and_names(supports: Iterable[Index], features: Features) -> dict[str
 
 
 def path_frame(sizes: Sequence[Model], features: Features) -> DataFrame:
-    """The model of every size: "coef" has the coefficients of "columns", in the same order."""
+    """The model of every size: "coef" has the coefficients of "columns", in the same order.
+
+    A size whose columns are those of the size before has no row.
+    """
+    sizes = [sizes[t] for t in told_sizes(list(sizes))]
     values: dict[str, Any] = {
         "tau": values_of(sizes, "tau"),
         "gamma": values_of(sizes, "gamma"),

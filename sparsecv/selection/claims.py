@@ -184,14 +184,17 @@ def _least_error(result: CVResult, choice: Choice) -> tuple[float, float]:
 # What is said.
 
 
-def aim_of(choice: Choice) -> str:
-    """What the rule of a choice has looked for, in words that can stand behind the rule's name."""
-    aim, projection = RULES[choice.rule].aim, choice.projection
+def aim_of(choice: Choice, counts: str) -> str:
+    """What the rule of a choice has looked for, in words that can stand behind the rule's name.
+
+    counts: What a size counts, as a word.
+    """
+    aim, projection = RULES[choice.rule].aim.format(f"{counts}s"), choice.projection
     if projection is None or (projection.near[projection.chosen] and not choice.size_given):
         return aim + (f"; size {choice.tau} as asked" if choice.size_given else "")
-    most = "the feature that predicts"
+    most = f"the {counts} that predicts"
     if choice.tau > 1:
-        most = f"the {choice.tau:,} features that predict"
+        most = f"the {choice.tau:,} {counts}s that predict"
     most += " most like the average of all models"
     if choice.size_given:
         return f"{most}; size {choice.tau} as asked"
@@ -244,15 +247,16 @@ def beyond_certificate(result: CVResult, choice: Choice, claim: Claim) -> str:
 
 def _statement(study: Study, choice: Choice, tolerance: float) -> str:
     """What is stated of a choice, without the range that it is stated of."""
+    design, within = study.design, _within(study.design)
     if choice.projection is not None:
         return (
-            f"no other {_features(choice.tau, study.design)} more like the average{_within(study.design)}, and "
+            f"no other {_features(choice.tau, design)} more like the average{within}, and "
             "every subset in the average is the best of its size"
         )
     if choice.rule == "one-se" and not choice.size_given:
         return (
-            f"no fewer {study.design.counts}s have a CV error within one standard error of the least, and no γ "
-            f"has a smaller one with as many{_within(study.design)}"
+            f"no fewer {design.counts}s have a CV error within one standard error of the least, "
+            f"and no γ has a smaller one with as many{within}"
         )
     what = f"with τ = {choice.tau} no γ has" if choice.size_given else "no pair (τ, γ) has"
     criteria = {
@@ -261,7 +265,7 @@ def _statement(study: Study, choice: Choice, tolerance: float) -> str:
     }
     least = criteria.get(choice.rule, "a smaller CV error")
     share = f" by more than {100.0 * tolerance:g} %" if tolerance else ""
-    return f"{what} {least} than the chosen one{share}{_within(study.design)}"
+    return f"{what} {least} than the chosen one{share}{within}"
 
 
 def _features(count: int, design: Design) -> str:

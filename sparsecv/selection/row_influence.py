@@ -181,7 +181,8 @@ def row_influence(
     found = Influence([support] * m, np.full(m, np.nan), no, no.copy())
     loo = RowFolds(data.rows, make_folds("loo", len(data.rows.given)))
     deleted, plan = loo.deleted_rows, RunPlan.of(Settings(), loo, deadline=limits)
-    compared, of = [of_size(problem)], np.zeros(m, dtype=np.intp)
+    at_most = problem.constraints.weighted
+    compared, of = [fixed_size(problem.tau, at_most)], np.zeros(m, dtype=np.intp)
     if weights is not None:
         rest = [data.weight * (1.0 - data.rows.row_shares[part].sum()) for part in parts]
         distinct, of = np.unique(rest, return_inverse=True)
@@ -206,13 +207,9 @@ def row_influence(
     return found
 
 
-def of_size(problem: SparseRidgeProblem) -> Comparison:
-    """Supports of a problem's size are compared by their objectives.
-
-    Where a unit counts more than once, these are the supports of at most the size.
-    """
-    size, weighted = problem.tau, problem.constraints.weighted
-    return Comparison(np.where(weighted | (np.arange(size + 1) == size), 1.0, np.inf))
+def fixed_size(size: int, at_most: bool = False) -> Comparison:
+    """Supports of one size, or of at most the size, are compared by their objectives."""
+    return Comparison(np.where(at_most | (np.arange(size + 1) == size), 1.0, np.inf))
 
 
 def scale_ratios(scatter: Array, weight: Array | float) -> Array:

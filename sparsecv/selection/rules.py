@@ -18,7 +18,7 @@ from ..stability.fold_losses import checked_partition
 class Rule(NamedTuple):
     """What one rule looks for, and what it costs.
 
-    aim: What the rule looks for, in words for the screen.
+    aim: What the rule looks for, in words for the screen; {} stands for what a size counts.
     free: Whether the rule needs nothing beside the surface h(γ, τ) of the first partition.
     """
 
@@ -28,12 +28,10 @@ class Rule(NamedTuple):
 
 RULES = {
     "minimum": Rule("the least CV error of a pair (τ, γ)", free=True),
-    "one-se": Rule(
-        "the fewest features within one standard error of the least CV error", free=True
-    ),
+    "one-se": Rule("the fewest {} within one standard error of the least CV error", free=True),
     "stability": Rule("the least sum of CV error and λ times the model's instability"),
     "corrected": Rule("the least bias-corrected CV error"),
-    "projected": Rule("the fewest features that predict nearly like the average of all models"),
+    "projected": Rule("the fewest {} that predict nearly like the average of all models"),
 }
 
 

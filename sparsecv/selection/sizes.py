@@ -8,7 +8,9 @@ rows, or the projections.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -36,6 +38,19 @@ class SizeMarks(NamedTuple):
     chosen: int | None
     least: int | None = None
     one_se: int | None = None
+
+
+def told_sizes(sizes: list[Model], marked: Iterable[int | None] = ()) -> list[int]:
+    """The positions of the sizes that tables tell: those of other columns than the size before.
+
+    Where a group counts its coefficients, a size that no further group fits into has the columns of
+    the size before.
+
+    marked: Positions that are told in any case.
+    """
+    every, supports = set(marked), [np.empty(0, dtype=np.intp), *(one.support for one in sizes)]
+    new = [not np.array_equal(now, before) for before, now in pairwise(supports)]
+    return [t for t, differs in enumerate(new) if differs or t in every]
 
 
 def size_marks(

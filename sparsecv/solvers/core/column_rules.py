@@ -13,7 +13,6 @@ import numpy as np
 from ...errors import InputError
 from .constraints import Array, Index, UnitConstraints
 
-
 # What a size may count; the first is the default.
 COUNTS = ("coefficients", "groups")
 

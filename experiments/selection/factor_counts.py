@@ -65,7 +65,7 @@ class Task(NamedTuple):
     """A regression on a table.
 
     name: Of the table.
-    frame: The numbers and the factors, as text.
+    frame: The numbers and the factors, as categories.
     X, shape (n, p): Columns of numbers, and a 0/1 column for every level of a factor.
     y, shape (n,): The target.
     units: For every number and factor its columns of X.
@@ -137,7 +137,8 @@ def task_of(name: str, frame: pd.DataFrame) -> Task | None:
         residual = y - y.mean() - Z @ np.linalg.lstsq(Z, y - y.mean(), rcond=None)[0]
         if free > 0 and residual @ residual / free < 1e-4 * y.var():
             continue  # The target is computed from the other columns.
-        return Task(name, others, X, y, units)
+        text = others.select_dtypes(exclude="number").columns
+        return Task(name, others.astype(dict.fromkeys(text, "category")), X, y, units)
     return None
 
 

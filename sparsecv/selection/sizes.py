@@ -41,7 +41,7 @@ class SizeMarks(NamedTuple):
 
 
 def told_sizes(sizes: list[Model], marked: Iterable[int | None] = ()) -> list[int]:
-    """The positions of the sizes that tables tell: those of other columns than the size before.
+    """The positions of sizes that tables tell: the first, and those of other columns than before.
 
     Where a group counts its coefficients, a size that no further group fits into has the columns of
     the size before.
@@ -50,7 +50,7 @@ def told_sizes(sizes: list[Model], marked: Iterable[int | None] = ()) -> list[in
     """
     every, supports = set(marked), [np.empty(0, dtype=np.intp), *(one.support for one in sizes)]
     new = [not np.array_equal(now, before) for before, now in pairwise(supports)]
-    return [t for t, differs in enumerate(new) if differs or t in every]
+    return [t for t, differs in enumerate(new) if differs or t == 0 or t in every]
 
 
 def size_marks(

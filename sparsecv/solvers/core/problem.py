@@ -136,8 +136,10 @@ class SparseRidgeProblem:
             )
         self.gamma = max(self.given_gamma, 2.0 * (data.zero_share * data.longest) ** 2)
         whole = isinstance(tau, (int, np.integer)) and not isinstance(tau, bool)
-        if not whole or not 1 <= tau <= self.p:
-            raise ValueError(f"tau must be a whole number between 1 and p = {self.p}; got {tau!r}")
+        # In a fold that lacks a level the columns may be fewer than the coefficients that count.
+        most = max(self.p, self.constraints.max_size)
+        if not whole or not 1 <= tau <= most:
+            raise ValueError(f"tau must be a whole number between 1 and p = {most}; got {tau!r}")
         self.tau = int(tau)
         self.constraints.checked_size(self.tau)
         self._last_fit: tuple[bytes, SubsetFit] | None = None
@@ -602,9 +604,10 @@ def checked_sizes(problem: SparseRidgeProblem, sizes: ArrayLike | None) -> NDArr
     """
     least = max(1, problem.constraints.min_size)
     given = np.arange(least, problem.tau + 1) if sizes is None else np.asarray(sizes)
-    if given.size == 0 or not _whole_numbers(given, 1, problem.p):
+    most = max(problem.p, problem.constraints.max_size)
+    if given.size == 0 or not _whole_numbers(given, 1, most):
         raise ValueError(
-            f"sizes must be whole numbers between 1 and p = {problem.p}; got {given.tolist()}"
+            f"sizes must be whole numbers between 1 and p = {most}; got {given.tolist()}"
         )
     for size in (given.min(), given.max()):
         problem.constraints.checked_size(int(size))

@@ -28,6 +28,7 @@ from .leaps_node import (
     open_sizes,
     order_key,
     put_in_order,
+    size_of_all,
     size_without,
     sum_costs,
 )
@@ -113,17 +114,6 @@ def begin(tree):
     if tree.weighted > 0:
         sum_costs(tree, 0, most)
         enter_nothing(tree)
-
-
-@kernel(inner=True)
-def size_of_all(tree):
-    """The size of all units together."""
-    m, total = tree.mask.shape[0], 0
-    if tree.weighted == 0:
-        return m
-    for unit in range(m):
-        total += tree.counting.cost[unit]
-    return total
 
 
 @kernel(inner=True)

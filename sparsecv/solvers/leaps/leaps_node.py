@@ -315,6 +315,17 @@ def new_counting(m: int, cost: NDArray[np.intp] | None) -> Counting:
 
 
 @kernel(inner=True)
+def size_of_all(tree):
+    """The size of all units together."""
+    m, total = tree.mask.shape[0], 0
+    if tree.weighted == 0:
+        return m
+    for unit in range(m):
+        total += tree.counting.cost[unit]
+    return total
+
+
+@kernel(inner=True)
 def sum_costs(tree, level, total):
     """Write the size ``total`` of the level's node, and what its children may not drop, to ``low``.
 

@@ -22,6 +22,7 @@ from ..kernels.compiled import kernel
 from ..kernels.fits import ridge_triangle
 from ..kernels.linalg import dot, has_bit
 from .inverse import unit_loss
+from .leaps_node import size_of_all
 
 # Up to this sum of the variance inflation factors of all columns, the sum stands for that of the
 # columns of a node, which is no larger. The value is a choice.
@@ -80,7 +81,7 @@ def begin_within(tree):
     bounded fit. Writes ``inside``, ``value``, ``own``, ``bound`` and ``least_added`` of the root,
     and ``least_bound``, which is ∞ but for all members.
     """
-    within, p, n_units = tree.within, tree.scale.shape[0], tree.mask.shape[0]
+    within, p = tree.within, tree.scale.shape[0]
     fit = within.fit
     for a in range(p + 1):
         fit.y[a] = tree.columns_of[p, a]
@@ -92,7 +93,7 @@ def begin_within(tree):
         within.inside[0, c] = 0.0
     within.least_bound[:] = np.inf
     fit_members(tree, 0)
-    within.bound[0] = within.least_bound[n_units] = within.own[0]
+    within.bound[0] = within.least_bound[size_of_all(tree)] = within.own[0]
     bound_members(tree, 0)
 
 

@@ -276,7 +276,7 @@ def test_near_best_and_importance_are_those_of_enumeration() -> None:
 
 def test_worth_within_constraints_and_after_cross_validation() -> None:
     X, y = drawn()
-    asked = Constraints(include=[1], exclude=[4], groups={"pair": [0, 2]})
+    asked = Constraints(include=[1], exclude=[4], groups={"pair": [0, 2]}, count="groups")
     worth = SparseRidge(tau=2, constraints=asked).fit(X, y).importance()
     assert np.isnan(worth.loc["x1", "without"])
     assert worth.loc["x1", "with_"] == 1.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 from pathlib import Path
 from typing import Any
@@ -93,26 +94,34 @@ def test_names_that_are_numbers() -> None:
 
 def test_levels_enter_together() -> None:
     frame, y = frame_and_response()
+    groups = Constraints(count="groups")
     for tau in (1, 2, 3, 4):
-        model = SparseRidge(tau=tau).fit(frame, y)
+        model = SparseRidge(tau=tau, constraints=groups).fit(frame, y)
         chosen = set(model.coef_names_[model.support_])
         assert len(chosen & set(GROUP["city"])) in (0, 3)
         units = {name.partition("=")[0] for name in chosen}
         assert len(units) == tau
-    path = SparseRidgeCV(cv=3, gammas=[1.0]).fit(frame, y).path_
+        model = SparseRidge(tau=tau).fit(frame, y)
+        units = {name.partition("=")[0] for name in model.coef_names_[model.support_]}
+        assert len(units) + ("city" in units) <= tau
+    path = SparseRidgeCV(cv=3, gammas=[1.0], constraints=groups).fit(frame, y).path_
     assert path["tau"].tolist() == [1, 2, 3, 4]
+    model = SparseRidgeCV(cv=3, gammas=[1.0]).fit(frame, y)
+    assert model.taus_.tolist() == [1, 2, 3, 4, 5]
+    sets = [tuple(columns) for columns in model.path_["columns"]]
+    assert all(now != before for before, now in itertools.pairwise(sets))
 
 
 def test_names_and_positions_mean_the_columns_of_the_frame() -> None:
     frame, y = frame_and_response()
     rules = Constraints(include=["city"], exclude=[3], bounds={"new": (0.0, 0.1)})
-    model = SparseRidge(tau=3, constraints=rules).fit(frame, y)
+    model = SparseRidge(tau=4, constraints=rules).fit(frame, y)
     assert model.support_.tolist() == [0, 1, 2, 3, 4]
     assert model.coef_[4] <= 0.1
     by_hand = Constraints(
         groups=GROUP, include=GROUP["city"], exclude=["b"], bounds={"new=yes": (0.0, 0.1)}
     )
-    expected = SparseRidge(tau=3, constraints=by_hand)
+    expected = SparseRidge(tau=4, constraints=by_hand)
     np.testing.assert_allclose(model.coef_, expected.fit(dummies(frame), y).coef_, rtol=1e-9)
     groups = Constraints(groups={"place": ["city", "b"]})
     model = SparseRidge(tau=1, constraints=groups).fit(frame, y)
@@ -240,11 +249,11 @@ CODED: dict[str, Any] = {
 def test_a_category_is_a_factor_whatever_its_values(kind: str, tmp_path: Path) -> None:
     """Every kind of frame gives the same levels, and models take every other kind."""
     y = np.sin(CODES) + 0.1 * np.random.default_rng(2).standard_normal(60)
-    model = SparseRidge(tau=1).fit(CODED[kind](CODES), y)
+    model = SparseRidge(tau=11).fit(CODED[kind](CODES), y)
     assert model.levels_ == {"c": [str(k) for k in range(1, 13)]}
     assert model.score(CODED[kind](CODES), y) > 0.9
     means = {k: y[k == CODES].mean() for k in range(1, 13)}
-    loose = SparseRidge(tau=1, gamma=1e-9).fit(CODED[kind](CODES), y)
+    loose = SparseRidge(tau=11, gamma=1e-9).fit(CODED[kind](CODES), y)
     np.testing.assert_allclose(loose.predict(CODED[kind](CODES)), [means[k] for k in CODES])
     expected = model.predict(CODED[kind](CODES))
     model.save(tmp_path / "m.json")
@@ -405,10 +414,12 @@ def test_few_factors_of_many_levels_are_all_tried() -> None:
     frame = pd.DataFrame({f"f{j}": [f"l{k:02d}" for k in level[:, j]] for j in range(6)})
     effect = rng.standard_normal((6, 30))
     y = effect[np.arange(6), level].sum(axis=1) + rng.standard_normal(900)
-    model = SparseRidgeCV(gammas=[1.0], cv=3, rule="minimum").fit(frame, y)
-    assert model.taus_.tolist() == [1, 2, 3, 4, 5, 6]
-    assert model.tau_ == 6
-    assert "6" in model.claim_
+    for count, each in (("groups", 1), ("coefficients", 29)):
+        rules = Constraints(count=count)
+        model = SparseRidgeCV(gammas=[1.0], cv=3, rule="minimum", constraints=rules).fit(frame, y)
+        assert model.taus_.tolist() == [each * k for k in range(1, 7)]
+        assert model.tau_ == 6 * each
+        assert str(6 * each) in model.claim_
 
 
 def test_a_fold_whose_training_rows_lack_a_level_is_predicted() -> None:

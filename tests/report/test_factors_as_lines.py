@@ -10,6 +10,7 @@ from sparsecv import Constraints, SparseRidge, SparseRidgeCV
 from sparsecv.design.features import cut_name
 from sparsecv.report.sections import listed
 
+GROUPS = Constraints(count="groups")
 LONG = "how_satisfied_are_you_with_the_place_where_you_live_and_with_your_neighbours_overall"
 STATE, REGION = "state (51 levels)", "region (4 levels)"
 
@@ -35,7 +36,8 @@ def table(n: int = 400) -> tuple[pd.DataFrame, pd.Series]:
 def test_screens_have_a_line_for_each_factor(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
     X, y = table()
-    model = SparseRidgeCV(gammas=[0.1], taus=[1, 2, 3, 4, 5], rule="minimum").fit(X, y)
+    taus = [1, 2, 3, 4, 5]
+    model = SparseRidgeCV(gammas=[0.1], taus=taus, rule="minimum", constraints=GROUPS).fit(X, y)
     lines = model.summary().splitlines()
     assert max(map(len, lines)) <= width
     text = " ".join(model.summary().split())
@@ -67,7 +69,7 @@ def test_screens_have_a_line_for_each_factor(width: int, monkeypatch: pytest.Mon
 
 def test_frames_have_a_line_or_a_name_for_each_factor() -> None:
     X, y = table()
-    model = SparseRidge(tau=4).fit(X, y)
+    model = SparseRidge(tau=4, constraints=GROUPS).fit(X, y)
     path = model.path_
     assert path["names"].iloc[-1] == ["age", STATE, REGION, LONG]
     assert path["columns"].iloc[-1] == model.support_.tolist()
@@ -85,7 +87,7 @@ def test_frames_have_a_line_or_a_name_for_each_factor() -> None:
 
 def test_partitions_have_a_line_for_each_factor() -> None:
     X, y = table(120)
-    model = SparseRidgeCV(gammas=[0.1], rule="minimum", cv=3).fit(X, y)
+    model = SparseRidgeCV(gammas=[0.1], rule="minimum", cv=3, constraints=GROUPS).fit(X, y)
     found = model.partitions(2)
     assert list(found.index) == ["age", STATE, REGION, LONG, "idle"]
     assert found.loc[STATE, "selected"] == (STATE in model.path_["names"][model.tau_ - 1])
@@ -108,7 +110,7 @@ def test_the_effect_of_a_factor_is_the_spread_of_what_it_adds(
     X, y = table(150)
     X = X.assign(other=X["age"] + 7.0)
     weights = np.random.default_rng(3).uniform(0.5, 2.0, len(y)) if weighted else None
-    rules = Constraints(groups={"both": ["other", "idle"]})
+    rules = Constraints(groups={"both": ["other", "idle"]}, count="groups")
     model = SparseRidge(tau=5, gamma=0.3, fit_intercept=intercept, constraints=rules)
     model.fit(X, y + 3.0, sample_weight=weights)
     run = model._run_

@@ -15,7 +15,7 @@ import numpy as np
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem, checked_sizes
 from ..core.quick_fits import fit_supports
-from .path import SupportGrower
+from .path import GrownUnits, SupportGrower
 from .rounding import Support, stacked
 
 
@@ -40,8 +40,18 @@ class WeightedGrower:
             numbers = range(max(some.min_size, 1), some.max_size + 1)
             self._growers.append(SupportGrower(at, numbers, starts))
 
-    def at(self, gamma: float, starts: Sequence[Support], limits: Limits) -> dict[int, Support]:
-        """One support of at most each size at one γ, by size; as of the other class."""
+    def at(
+        self,
+        gamma: float,
+        starts: Sequence[Support],
+        limits: Limits,
+        before: GrownUnits | None = None,
+    ) -> dict[int, Support]:
+        """One support of at most each size at one γ, by size; as of the other class.
+
+        before: None, as :meth:`grown` says.
+        """
+        assert before is None
         rules = self._problem.constraints
         found = [rules.columns_of(np.flatnonzero(rules.include))]
         found += [start for start in starts if rules.allowed(start)]
@@ -52,6 +62,9 @@ class WeightedGrower:
         count = np.array([rules.size_of(one) for one in found])
         best = [int(np.where(count <= k, objective[0], np.inf).argmin()) for k in self._wanted]
         return {k: found[i] for k, i in zip(self._wanted, best, strict=True)}
+
+    def grown(self) -> None:
+        """A search of more sizes begins anew: nothing is said of where it could go on."""
 
 
 def support_grower(

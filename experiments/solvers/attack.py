@@ -23,6 +23,7 @@ from experiments.common import ROOT, machine
 sys.path.insert(0, str(ROOT / "tests"))  # another package may bring a folder named tests
 from support.attacks import SOLVERS
 from support.claim_attacks import CLAIMS
+from support.counted_attacks import COUNTED
 from support.fold_attacks import FOLDS
 from support.heldout_attacks import HELD_OUT
 from support.limit_attacks import LIMITS
@@ -33,6 +34,7 @@ from support.unit_attacks import UNITS
 
 ATTACKS = {
     **SOLVERS,
+    **COUNTED,
     **FOLDS,
     **NO_RIDGE,
     **HELD_OUT,

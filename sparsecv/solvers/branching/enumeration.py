@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -151,7 +150,7 @@ def _bound_in_box(problem: SparseRidgeProblem, support: NDArray[np.intp]) -> flo
 
 
 class _ModelsOfSize:
-    """The best support of so many units under constraints, by a fit of every one.
+    """The best support of a size under constraints, by a fit of every one.
 
     The bound of a support is its objective, less what a fit within bounds lacks and what rounding
     may have added. It holds at the given γ, whatever γ other searches work with.
@@ -160,17 +159,15 @@ class _ModelsOfSize:
     def __init__(self, problem: SparseRidgeProblem, size: int) -> None:
         rules = problem.constraints
         self.problem, self.size = problem, size
-        self.inside = np.flatnonzero(rules.include).tolist()
-        free = np.flatnonzero(~rules.include & ~rules.exclude).tolist()
-        self.left = combinations(free, size - len(self.inside))
+        self.left = rules.models(size)
         self.best, self.objective, self.bound = np.empty(0, dtype=np.intp), math.inf, math.inf
         self.visited = 0
 
     def run(self, limits: Limits) -> Answer:
         """Fit supports until none is left or a limit of time is reached."""
         problem, status = self.problem, Status.OPTIMAL
-        for more in self.left:
-            support = problem.constraints.columns_of([*self.inside, *more])
+        for units in self.left:
+            support = problem.constraints.columns_of(units)
             value = problem.objective(support)
             least = max(support_bound(problem, support, True), _bound_in_box(problem, support))
             self.visited, self.bound = self.visited + 1, min(self.bound, least)

@@ -7,10 +7,13 @@ coefficients, so that a factor counts more than a number. A support lists column
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
+from itertools import combinations
+from math import comb
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -225,6 +228,47 @@ class UnitConstraints:
         for cost in self.cost[~(self.include | self.exclude)].tolist():
             found[cost:] |= found[:-cost].copy()
         return np.flatnonzero(found[1:]) + 1
+
+    @cached
+    def _choosable(self) -> list[int]:
+        """The units that may be in a model and need not, those that count most first."""
+        free = np.flatnonzero(~(self.include | self.exclude))
+        return [int(u) for u in free[np.argsort(-self.cost[free], kind="stable")]]
+
+    def count_models(self, size: int) -> int:
+        """How many supports :meth:`models` names at most."""
+        free, room = self._choosable, size - self.min_size
+        if not self.weighted:
+            return comb(len(free), max(room, 0))
+        ways = [1] + [0] * max(room, 0)  # by what is counted: sets of the units so far
+        for cost in self.cost[free].tolist():
+            for total in range(len(ways) - 1, cost - 1, -1):
+                ways[total] += ways[total - cost]
+        return sum(ways) if room >= 0 else 0
+
+    def models(self, size: int) -> Iterator[list[int]]:
+        """The units of every support of a size, one support after the other.
+
+        Where a unit counts more than once, these are the supports of at most the size that no
+        further unit fits into, as others are no better.
+        """
+        inside, free = np.flatnonzero(self.include).tolist(), self._choosable
+        room = size - self.min_size
+        if not self.weighted:
+            yield from ([*inside, *more] for more in combinations(sorted(free), room))
+            return
+        costs = self.cost[free].tolist()
+        # Each entry: units, what is left of the size, the next unit, the least that was left out.
+        open_sets = [(inside, room, 0, math.inf)]
+        while open_sets:
+            units, left, i, least = open_sets.pop()
+            if i == len(free):
+                if left < least:
+                    yield units
+                continue
+            open_sets.append((units, left, i + 1, min(least, costs[i])))
+            if costs[i] <= left:
+                open_sets.append(([*units, free[i]], left - costs[i], i + 1, least))
 
     def units(self, support: ArrayLike) -> Index:
         """The units that the columns of a support belong to, in increasing order."""

@@ -98,14 +98,13 @@ def ways(problem: SparseRidgeProblem, sizes: Collection[int]) -> tuple[Way, ...]
     and rounding leaves sizes without a proof, only ``EVERY`` follows.
     """
     units, one, plain = problem.constraints.n_units, len(sizes) == 1, problem.constraints.plain
-    if problem.constraints.weighted:  # No other search counts a unit more than once.
-        return (Way(LEAPS),)
+    weighted = problem.constraints.weighted  # Branch and bound counts no unit more than once.
     # One size alone takes branch and bound less time from 36 columns on (measured).
-    if one and (units > 35 or not holds_tree(problem)):
+    if one and not weighted and (units > 35 or not holds_tree(problem)):
         return (Way(ALONE),)
     every = Way(EVERY, supports=MOST_SUPPORTS if one else QUICK_SUPPORTS)
     found: tuple[Way, ...]
-    if units <= 16:  # No tree of so few columns is large.
+    if units <= 16 or weighted:  # No tree of so few columns is large.
         found = Way(LEAPS), every
     elif one_tree_proves(problem.constraints):
         found = *turns(units, share_of_nodes(problem.constraints)), Way(LEAPS), every
@@ -212,9 +211,7 @@ def few_supports(
     """
     rules = problem.constraints
     if not rules.plain:
-        inside = int(rules.include.sum())
-        free = rules.n_units - inside - int(rules.exclude.sum())
-        models = sum(comb(free, max(int(size) - inside, 0)) for size in sizes)
+        models = sum(rules.count_models(int(size)) for size in sizes)
         return has_no_ridge(problem) and models <= min(most, MOST_MODELS)
     return sum(comb(problem.p, int(size)) for size in sizes) <= most
 

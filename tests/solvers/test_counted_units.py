@@ -1,0 +1,74 @@
+"""Sizes in which a unit counts its coefficients, against a fit of every support."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from support.counted_attacks import counted_units
+from support.fresh import draws
+
+from sparsecv import Constraints, SparseRidge, SparseRidgeCV
+from sparsecv.errors import InputError
+from sparsecv.solvers.core.constraints import UnitConstraints
+
+
+def test_no_search_errs_where_units_count_more_than_once() -> None:
+    for number, (note, rng) in enumerate(draws(240, 91)):
+        wrong = list(counted_units(rng, number))
+        assert not wrong, f"{note}: {wrong}"
+
+
+def test_sizes_and_models_of_constraints() -> None:
+    unit = [0, 0, 0, 1, 2, 2]
+    rules = UnitConstraints.of(6, unit=unit, include=[3], cost=[2, 2, 2, 1, 2, 2])
+    assert rules.sizes.tolist() == [1, 3, 5]
+    assert [sorted(one) for one in rules.models(4)] in ([[1, 2], [0, 1]], [[0, 1], [1, 2]])
+    assert rules.count_models(4) == 3
+    assert rules.most_columns(3) == 4
+    assert rules.by_units.max_size == 3
+    assert rules.restricted([0, 3, 4]).max_size == 5
+
+
+def factors(n: int = 90) -> tuple[pd.DataFrame, np.ndarray]:
+    """Two numbers, a factor of four levels that explains y, and one of nine that does not."""
+    rng = np.random.default_rng(4)
+    level = rng.integers(0, 4, n)
+    X = pd.DataFrame(
+        {
+            "a": rng.standard_normal(n),
+            "b": rng.standard_normal(n),
+            "four": [f"l{k}" for k in level],
+            "nine": [f"m{k}" for k in rng.integers(0, 9, n)],
+        }
+    )
+    return X, 2.0 * X["a"].to_numpy() + np.array([0.0, 2.0, -1.0, 1.0])[level] + rng.normal(size=n)
+
+
+def test_a_factor_counts_its_levels_but_one() -> None:
+    X, y = factors()
+    model = SparseRidge(tau=4).fit(X, y)
+    assert model.path_["tau"].tolist()[-1] == 4
+    assert set(model.path_["names"].iloc[-1]) == {"a", "four (4 levels)"}
+    assert "no other set of at most 4 coefficients" in " ".join(model.summary().split())
+    assert model.near_best(0.0)["columns"].iloc[0] == model.support_.tolist()
+    assert SparseRidge(tau=3, constraints=Constraints(include=["four"])).fit(X, y).tau_ == 3
+    with pytest.raises(InputError, match="a size of 2 is too small"):
+        SparseRidge(tau=2, constraints=Constraints(include=["four"])).fit(X, y)
+    with pytest.raises(InputError, match="count must be 'coefficients' or 'groups'"):
+        SparseRidge(constraints=Constraints(count="levels")).fit(X, y)
+
+
+def test_other_searches_count_groups() -> None:
+    X, y = factors()
+    model = SparseRidgeCV(gammas=[1.0], cv=3, rule="minimum", method="grid").fit(X, y)
+    assert model.taus_.tolist() == [1, 2, 3, 4]
+    assert SparseRidgeCV(gammas=[1.0], cv=3).fit(X, y).taus_.tolist() == list(range(1, 14))
+
+
+def test_more_than_45_features_count_groups_and_the_summary_says_so() -> None:
+    X, y = factors(120)
+    rng = np.random.default_rng(5)
+    X = X.assign(**{f"z{j}": rng.standard_normal(len(X)) for j in range(43)})
+    model = SparseRidgeCV(gammas=[1.0], taus=[1, 2, 3], cv=3, rule="minimum").fit(X, y)
+    assert "with more than 45 features sizes count groups" in " ".join(model.summary().split())

@@ -66,6 +66,7 @@ def constraints(asked: ResolvedRules | None, names: Sequence[str]) -> dict[str, 
             for j, ends in by_position.bounds.items()
         },
         "sizes": list(asked.sizes),
+        "count": by_position.count,
     }
 
 

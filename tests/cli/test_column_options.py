@@ -42,8 +42,9 @@ def test_factors_are_groups_by_themselves(frame: pd.DataFrame) -> None:
     found = run_json("cv", "t.csv", *QUICK)
     dummies = [f"town={level}" for level in ("bonn", "jena", "kiel", "ulm")]
     assert found["constraints"]["groups"] == {"town": dummies}
-    assert found["constraints"]["sizes"] == [1, 5]
-    assert found["results"][0]["tau"] == [1, 2, 3, 4, 5]
+    assert found["constraints"]["sizes"] == [1, 7]
+    assert found["constraints"]["count"] == "coefficients"
+    assert found["results"][0]["tau"] == [1, 2, 3, 4, 5, 6, 7]
     X = table(frame)
     model = SparseRidgeCV(
         gammas=[1.0], rule="minimum", constraints=Constraints(groups={"town": dummies})
@@ -96,8 +97,8 @@ def test_options_ask_what_parameters_ask(
     X = table(frame)
     groups = {"town": [name for name in X if "=" in name]} | asked.pop("more", {})
     rules = Constraints(groups=groups, **asked)
-    found = run_json("fit", "t.csv", "--tau", "3", *write(words))
-    model = SparseRidge(3, constraints=rules).fit(X, frame["y"])
+    found = run_json("fit", "t.csv", "--tau", "4", *write(words))
+    model = SparseRidge(4, constraints=rules).fit(X, frame["y"])
     check_model(found["model"], model, X.columns)
     assert found["model"]["objective"] == pytest.approx(model.objective_, rel=1e-12)
     assert found["model"]["proved"]

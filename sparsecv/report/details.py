@@ -98,8 +98,8 @@ def _next(result: Result) -> Iterator[str]:
         yield f"Next: minimum has {less} less CV error here: --rule minimum, or rule='minimum'."
     elif fewest is not None and fewest.tau < own.tau and own.rule != "one-se":
         yield (
-            f"Next: the fewest {result.design.counts}s within one standard error of the least CV error are "
-            f"{fewest.tau}: --rule one-se, or rule='one-se'."
+            f"Next: the fewest {result.design.counts}s within one standard error of the least CV "
+            f"error are {fewest.tau}: --rule one-se, or rule='one-se'."
         )
     elif own.is_pair:
         yield "Next: report(path, audit=True), or --audit, says which columns can be trusted."

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem, checked_sizes
@@ -30,7 +31,7 @@ class WeightedGrower:
     ) -> None:
         self._problem, rules = problem, problem.constraints
         self._wanted = checked_sizes(problem, list(sizes)).tolist()
-        self._growers = list[SupportGrower]()
+        self._growers, self._found = list[SupportGrower](), list[Support]()
         for most in np.unique(rules.cost[~rules.exclude]).tolist():
             out = rules.exclude | ((rules.cost > most) & ~rules.include)
             some = replace(rules.by_units, exclude=out)
@@ -40,14 +41,23 @@ class WeightedGrower:
             numbers = range(max(some.min_size, 1), some.max_size + 1)
             self._growers.append(SupportGrower(at, numbers, starts))
 
-    def at(
+    def at(self, gamma: float, starts: Sequence[Support], limits: Limits) -> dict[int, Support]:
+        """One support of at most each size at one γ, by size; as of the other class."""
+        self.find(gamma, starts, limits)
+        return dict(zip(self._wanted, self._found, strict=True))
+
+    def table(self, most: int) -> NDArray[np.int64]:
+        """One support of at most each size at the γ of the last search, shape (τ, most)."""
+        return stacked(self._found, most)
+
+    def find(
         self,
         gamma: float,
         starts: Sequence[Support],
         limits: Limits,
         before: GrownUnits | None = None,
-    ) -> dict[int, Support]:
-        """One support of at most each size at one γ, by size; as of the other class.
+    ) -> None:
+        """Search for one support of at most each size at one γ; as of the other class.
 
         before: None, as :meth:`grown` says.
         """
@@ -61,7 +71,7 @@ class WeightedGrower:
         _, objective = fit_supports(self._problem, np.array([gamma]), rows[None])
         count = np.array([rules.size_of(one) for one in found])
         best = [int(np.where(count <= k, objective[0], np.inf).argmin()) for k in self._wanted]
-        return {k: found[i] for k, i in zip(self._wanted, best, strict=True)}
+        self._found = [found[i] for i in best]
 
     def grown(self) -> None:
         """A search of more sizes begins anew: nothing is said of where it could go on."""

@@ -92,7 +92,7 @@ def test_a_time_limit_bounds_their_search(with_groups: bool) -> None:
         gammas=[1.0],
         rule="minimum",
         time_limit=0.02,
-        constraints=Constraints(groups=groups),
+        constraints=Constraints(groups=groups, count="groups"),
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnprovedWarning)

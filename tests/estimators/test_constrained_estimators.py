@@ -65,8 +65,10 @@ def test_names_or_positions(frame: Any) -> None:
         ({"groups": {"x": ["a", "c"]}}, {"groups": ["x", None, "x", "y", "z"]}),
     ]
     for named, placed in pairs:
-        one = SparseRidge(2, constraints=Constraints(**named)).fit(X, y)
-        other = SparseRidge(2, constraints=Constraints(**placed)).fit(X.to_numpy(), y)
+        one = SparseRidge(2, constraints=Constraints(**named, count="groups")).fit(X, y)
+        other = SparseRidge(2, constraints=Constraints(**placed, count="groups")).fit(
+            X.to_numpy(), y
+        )
         np.testing.assert_array_equal(one.coef_, other.coef_)
         assert one.status_ == "optimal"
     with pytest.raises(InputError, match="the columns have no names here"):

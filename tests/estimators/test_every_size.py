@@ -209,7 +209,7 @@ def test_what_has_no_path_says_so(tmp_path: Any) -> None:
 )
 def test_sizes_and_alternatives_know_constraints(options: dict[str, Any]) -> None:
     X, y = three_matter()
-    rules = Constraints(**options)
+    rules = Constraints(**options, count="groups")
     model = SparseRidgeCV(gammas=GAMMAS, constraints=rules).fit(X, y)
     path = model.path_
     for columns in path["columns"]:

@@ -94,7 +94,7 @@ def test_a_criterion_at_its_limit_is_not_proved() -> None:
 
 def test_criteria_serve_groups_and_refuse_bounds() -> None:
     X, y = drawn()
-    groups = Constraints(groups={"pair": [0, 1]}, include=[7])
+    groups = Constraints(groups={"pair": [0, 1]}, include=[7], count="groups")
     model = SparseRidge(tau="bic", constraints=groups).fit(X, y)
     assert set(model.support_) >= {0, 1, 7}
     table = model.inference()

@@ -183,6 +183,12 @@ def test_a_model_has_one_count_of_features() -> None:
     """Columns of a group count once: both counts stand in one line, and the others are features."""
     frame, y = towns()
     text = " ".join(SparseRidgeCV(gammas=[1.0]).fit(frame, y).summary().split())
+    data = "60 rows × 7 columns of 5 features with 6 coefficients, which a size counts, response y"
+    assert data in text
+    assert not re.search("[67] features", text)
+    assert " of 6 coefficients" in text
+    groups = SparseRidgeCV(gammas=[1.0], constraints=Constraints(count="groups"))
+    text = " ".join(groups.fit(frame, y).summary().split())
     assert "60 rows × 7 columns that count as 5 features, a group once, response y" in text
     assert not re.search("(?<!columns that count as )[67] features", text)
     assert " of 5 features" in text

@@ -74,7 +74,7 @@ def test_missing_values_are_filled_by_training_rows() -> None:
 
 def test_a_size_that_constraints_do_not_allow_is_lowered() -> None:
     X, y = made(20, 4)
-    pair = SparseRidge(constraints=Constraints(groups={"pair": [0, 1]}))
+    pair = SparseRidge(constraints=Constraints(groups={"pair": [0, 1]}, count="groups"))
     found = StabilityCV(pair, {"gamma": [1.0], "tau": [3, 4]}, cv=4, random_state=0).fit(X, y)
     assert found.cv_results_["cv_error"][0] == found.cv_results_["cv_error"][1]
 

@@ -209,7 +209,7 @@ def paths_of_units(rng: np.random.Generator, number: int) -> Iterator[str]:
         asked["positive"] = np.flatnonzero(rng.random(groups.size) < 0.3).tolist()
     if rng.random() < 0.3:
         asked["include"] = [int(rng.integers(groups.size))]
-    rules = Constraints(**asked)
+    rules = Constraints(**asked, count="groups")
     problem = SparseRidgeProblem(X, y, gamma=1.0, tau=2, constraints=rules)
     sizes = np.unique(rng.integers(1, m + 1, size=6))
     gammas = 10.0 ** rng.uniform(-4, 3) * np.append(1.0 + 0.3 * rng.random(4), [1e3, 1.2])
@@ -246,7 +246,7 @@ def units_left_out(rng: np.random.Generator, number: int) -> Iterator[str]:
     if rng.random() < 0.3:
         asked["include"] = [int(rng.integers(groups.size))]
     how: dict[str, Any] = {"gamma": 10.0 ** rng.uniform(-4, 3), "tau": m}
-    how["constraints"] = Constraints(**asked)
+    how["constraints"] = Constraints(**asked, count="groups")
     limits = Limits(node_limit=int(rng.integers(0, 60)) if rng.random() < 0.3 else None)
     problem = SparseRidgeProblem(X, y, **how)
     found, status, _ = best_subsets_rows_deleted(problem, X, y, limits=limits)

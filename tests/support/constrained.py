@@ -73,7 +73,7 @@ class Rules(NamedTuple):
         }
         if bounds:
             found["bounds"] = bounds
-        return {"constraints": Constraints(**found)}
+        return {"constraints": Constraints(**found, count="groups")}
 
     def allows(self, chosen: frozenset[int]) -> bool:
         """Whether units may be a model."""

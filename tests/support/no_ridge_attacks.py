@@ -164,7 +164,7 @@ def dependent_tables(rng: np.random.Generator, number: int) -> Iterator[str]:
     """
     drawn = DependentTable.drawn(rng)
     rows, size = np.column_stack([drawn.X, drawn.y]), int(rng.integers(1, 4))
-    constraints = Constraints(**drawn.asked)
+    constraints = Constraints(**drawn.asked, count="groups")
     least = float(drawn.least(about_mean(rows, rows, True), size)[0][0])
     model = SparseRidge(tau=size, gamma=0.0, constraints=constraints).fit(drawn.table, drawn.y)
     said = f"{size} of {drawn.table.columns.tolist()}, {drawn.asked}"

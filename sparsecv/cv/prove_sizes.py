@@ -1,9 +1,10 @@
 """Proofs by trees of all sizes, up to 45 columns: of the sizes that a choice needs, in rounds.
 
 A tree proves all sizes of a problem that are asked of it at once. In the first round it is asked
-for all that are open. Every later round gives a tree ``GROWTH`` times the nodes of the round
-before, and asks for what is needed alone. A tree that these do not suffice for still bounds the
-fold's errors, and its γ is left to the next round where the choice needs it even so.
+for all that are open, and the trees of a γ may take their share of the time. Every later round
+gives a tree ``GROWTH`` times the nodes of the round before, and asks for what is needed alone. A
+tree that these do not suffice for still bounds the fold's errors, and its γ is left to the next
+round where the choice needs it even so.
 """
 
 from __future__ import annotations
@@ -27,10 +28,9 @@ from .progress import Batch, Late
 # The first number is what a tree may have of nodes in the first round. The second is what every
 # later round multiplies the nodes by. Within bounds on coefficients a tree has a share of these
 # nodes (``share_of_nodes``). Later rounds begin the tree anew. Most trees of up to 40 columns end
-# within the first number of nodes, a sixth of a second, so that the γ of the largest trees does not
-# keep the other γ waiting. With half of the nodes, and fifteen times as many in the next round, two
-# tables of 100 x 40 took 1.2 times the nodes in all (``experiments/scale/narrow.py``, seeds 2 and
-# 9145). With 60 million nodes nothing was proved beside one hard γ within a limit of a second.
+# within the first number of nodes, a sixth of a second. With half of the nodes, and fifteen times
+# as many in the next round, two tables of 100 x 40 took 1.2 times the nodes in all
+# (``experiments/scale/narrow.py``, seeds 2 and 9145).
 FIRST_NODES, GROWTH = 8_000_000, 8
 # A unit of work proves one problem at a γ and at γ near it, at most this many in all. A limit or
 # Ctrl-C may end a run after some of the units. Then at most this many γ have both proved and
@@ -155,6 +155,10 @@ class SizesProver(Prover):
 
         self.report_cell(rows[0], 0, f"the sizes that count of {len(problems)} problems")
         unit, limits = Late.LEFT_OUT.unit(fold_unit), self.work.limits
+        if self.first_round and (left := limits.remaining()) is not None:
+            # A γ of large trees leaves their share of the time to those that wait.
+            waiting = int(self._open(need).any(axis=(1, 2)).sum())
+            limits = limits.within(left * len(rows) / waiting)
         self.work.run(
             Batch(rows, unit, ledger.data, tasks, enter, lambda _: limits.within(), keep=True)
         )

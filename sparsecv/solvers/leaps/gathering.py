@@ -168,7 +168,9 @@ class _Ended(NamedTuple):
         # are in no table of the rows that the problem has, and do not count.
         varies = known.problem.data.squares > 0.0
         tied = [[j for j in known.supports[i].tolist() if varies[j]] for i in chosen]
-        keys = [(len(support), support) for support in tied]
+        keys = [
+            (len(tie), tie, known.supports[i].size) for tie, i in zip(tied, chosen, strict=True)
+        ]
         ranked = chosen[ties_in_order(known.value[chosen], keys)].tolist()
         if len(ranked) > most:
             status, bound = Status.NODE_LIMIT, min(bound, float(known.value[ranked[most]]))

@@ -180,6 +180,10 @@ def fixed_size(rng: np.random.Generator, table: Table, scaled: bool) -> Callable
         model.fit(table.X, table.y, sample_weight=table.weights)
         found = said_of_model(model, table)
         near = model.near_best(within)
+        slopes, members = near.pop("coef").explode(), near["columns"].explode()
+        some = ~members.isna()  # The support without a column has no coefficient.
+        own = [coef[j] for j in members[some]]
+        found["near_best.coef"] = Said(slopes[some].astype(float).tolist(), own)
         found |= said_of_frame("near_best", near, {"objective": square})
         found |= said_of_frame("importance", model.importance(), {})
         if plain and model.support_.size:

@@ -20,6 +20,7 @@ from support.stand_ins import StandIn
 from sparsecv import Constraints
 from sparsecv.solvers import SparseRidgeProblem, best_subsets, heuristic_support, support_path
 from sparsecv.solvers.kernels import linalg
+from sparsecv.solvers.leaps.gamma_trees import NEAR, ridge_scale
 from sparsecv.solvers.supports import members, sizes, swaps
 from sparsecv.solvers.supports.rounding import forward_order
 
@@ -363,3 +364,13 @@ def test_more_rows_need_fewer_columns_to_search() -> None:
         assert np.isin(np.arange(5), grower.columns).all()
         counts.append(grower.columns.size)
     assert 700 > counts[0] > counts[1] > counts[2] >= 90
+
+
+def test_a_column_that_depends_on_others_does_not_set_the_scale_of_gamma() -> None:
+    """γ far below the other eigenvalues stay near each other, so that trees share their lists."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 6))
+    y = rng.standard_normal(200)
+    problem = SparseRidgeProblem(np.column_stack([X, X[:, 0] + X[:, 1]]), y, gamma=1.0, tau=1)
+    places = ridge_scale(problem, [1e-4, 1e-2, 1.0, 1e4])
+    assert np.ptp(places[:3]) < NEAR < places[3] - places[2]

@@ -13,6 +13,7 @@ from ..core.problem import SparseRidgeProblem
 from ..core.quick_fits import fit_supports
 from ..core.result import Status
 from ..core.rounding import tree_margin
+from ..core.rows import DEPENDENT_SHARE
 from ..core.ties import ranking
 from ..kernels.envelope import values_between
 from ..kernels.fits import FitRoom, ridge_fits
@@ -41,12 +42,13 @@ def ridge_scale(problem: SparseRidgeProblem, gammas: Sequence[float] | Array) ->
     """Places of some γ on a scale on which trees of γ less than ``NEAR`` apart are much alike.
 
     The place of γ is log(γ + c), as a γ far below c hardly changes a fit. Here c is the harmonic
-    mean of the eigenvalues of XᵀX, which is 0 where columns depend on each other. A γ + c below
-    1e-14 of the largest eigenvalue counts as that, a choice.
+    mean of the eigenvalues of XᵀX, without those that are rounding of 0 because columns depend on
+    each other; c is 0 where rows are fewer than columns. A γ + c below 1e-14 of the largest
+    eigenvalue counts as that, a choice.
     """
     values, c = problem.data.singular[1], 0.0
-    if values.size == problem.p and values[-1] > 0.0:
-        c = 1.0 / float(np.mean(values**-2.0))
+    if values.size == problem.p and values[0] > 0.0:
+        c = 1.0 / float(np.mean(values[values > DEPENDENT_SHARE * values[0]] ** -2.0))
     least = 1e-14 * float(values[:1].sum()) ** 2 or 1.0  # All columns may be 0.
     return np.asarray(np.log(np.maximum(np.asarray(gammas) + c, least)))
 

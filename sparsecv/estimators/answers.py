@@ -72,7 +72,8 @@ class ModelAnswers(SparseLinearModel):
     def path_(self) -> DataFrame:
         """The model of every size with its CV error; see the class."""
         with self._telling("the best of every size"):
-            return path_frame(self._sizes_, self._features_)
+            average = float(getattr(self, "reference_error_", np.nan))
+            return path_frame(self._sizes_, self._features_, average)
 
     @cached_property
     def criteria_(self) -> DataFrame:

@@ -169,8 +169,8 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         least among the pairs of that size: the CV error (minimum, one-se), CV error + λ·stability,
         or the corrected error; the chosen size has the chosen γ. With projected, the models are the
         projections, and γ is that of least distance; a column "distance" has the mean squared
-        distance to the average on held-out rows. This attribute and the one below are computed when
-        first asked for; :meth:`at_size` gives the models.
+        distance to the average on held-out rows, as a share of ``reference_error_``. This attribute
+        and the one below are computed when first asked for; :meth:`at_size` gives the models.
     criteria_ : pandas.DataFrame, a row for each size
         AIC, BIC, EBIC and Cp of ``path_["columns"]``, as in :class:`SparseRidge`.
     reference_error_ : float

@@ -19,6 +19,7 @@ from ..selection.projection import Projection
 from ..selection.result import HeldOut, Result
 from ..selection.sizes import gamma_positions, told_sizes
 from .answer import MAX_CHARACTERS, answer
+from .frames import shares_of
 from .peers import linear_peers
 from .robustness import robustness
 from .sections import (
@@ -215,9 +216,7 @@ def _own_gammas(gammas: Array, minor: bool) -> Iterator[SectionColumn]:
 
 def _shares(projection: Projection) -> Array:
     """Distances of all sizes to the average, as shares of the average's CV error; 0 where it is."""
-    distance = values_of(projection.sizes, "distance")
-    error = projection.average.error
-    return distance / error if error > 0.0 else np.zeros_like(distance)
+    return shares_of(values_of(projection.sizes, "distance"), projection.average.error)
 
 
 def _aim_of_size(choice: Choice, projection: Projection) -> str:

@@ -52,10 +52,12 @@ def columns_and_names(supports: Iterable[Index], features: Features) -> dict[str
     return {"columns": [support.tolist() for support in kept], "names": names}
 
 
-def path_frame(sizes: Sequence[Model], features: Features) -> DataFrame:
+def path_frame(sizes: Sequence[Model], features: Features, average: float) -> DataFrame:
     """The model of every size: "coef" has the coefficients of "columns", in the same order.
 
     A size whose columns are those of the size before has no row.
+
+    average: The CV error of the average that sizes are projected from; NaN where they are not.
     """
     sizes = [sizes[t] for t in told_sizes(list(sizes))]
     values: dict[str, Any] = {
@@ -68,8 +70,13 @@ def path_frame(sizes: Sequence[Model], features: Features) -> DataFrame:
         values[name] = values_of(sizes, name)
     distance = values_of(sizes, "distance")
     if not np.isnan(distance).all():  # Only projections have a distance.
-        values["distance"] = distance
+        values["distance"] = shares_of(distance, average)
     return frame_of(values)
+
+
+def shares_of(distance: Array, average: float) -> Array:
+    """Distances to the average as shares of the average's CV error; 0 where that is 0."""
+    return distance / average if average > 0.0 else np.zeros_like(distance)
 
 
 def criteria_of_sizes(result: Result) -> DataFrame:

@@ -48,6 +48,7 @@ def test_choices_and_sizes_are_those_of_the_estimator(
         assert document["reference_error"] == pytest.approx(model.reference_error_)
         for t, said in enumerate(document["sizes"]):
             assert said["support"] == model.path_["names"][t]
+            said["distance"] /= document["reference_error"]  # The frame has shares.
             for name in ("tau", "cv_error", "distance"):
                 assert said[name] == pytest.approx(model.path_[name][t], rel=1e-6, abs=1e-9)
     check_model(document["model"], model, NAMES)

@@ -137,7 +137,9 @@ def test_the_chain_equals_the_one_written_plainly(cv: Any, seed: int) -> None:
         partitions += [partitions[0].again(0, number) for number in range(1, PARTITIONS)]
     plain = plain_chain(X, y, gammas, partitions)
     sizes = found.path_
-    np.testing.assert_allclose(sizes["distance"], plain.distance, rtol=1e-7, atol=1e-10)
+    np.testing.assert_allclose(
+        sizes["distance"] * found.reference_error_, plain.distance, rtol=1e-7, atol=1e-10
+    )
     np.testing.assert_allclose(sizes["cv_error"], plain.error, rtol=1e-7)
     np.testing.assert_allclose(sizes["gamma"], plain.gamma)
     assert found.reference_error_ == pytest.approx(plain.reference)

@@ -260,7 +260,7 @@ def cross_validated(
         errors = {"cv_error": square, "std_error": square, "gamma": table.ridge}
         path = model.path_.drop(columns="coef")
         errors |= dict.fromkeys([c for c in path.columns if c in ("lower", "upper")], square)
-        errors |= {"distance": square, "intercept": units.y, "objective": square * units.weight}
+        errors |= {"intercept": units.y, "objective": square * units.weight}
         found |= said_of_frame("path", path, errors)
         searched = rule in ("corrected", "projected")
         return {

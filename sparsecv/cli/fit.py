@@ -61,7 +61,7 @@ def fit(data: str, **options: Any) -> Exit:
         # Raise an InputError, before the search, where the table does not allow what is asked for.
         settings.check_constraints(table.design.constraints)
         if "taus" in sized:
-            checked_taus(sized["taus"], largest, table.design.constraints)
+            checked_taus(sized["taus"], largest, table.design.constraints, least=0)
         if asked.inference:
             covered_spread(table, table.problem(), sigma=None)
         deadline = settings.deadline()

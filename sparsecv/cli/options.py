@@ -278,7 +278,8 @@ COMMANDS = {
         tau=option(
             str,
             ...,
-            "Largest number of features; or aic, bic or ebic for the size of least criterion.",
+            "Largest number of coefficients, 0 for the mean alone; or aic, bic or ebic for the "
+            "size of least criterion.",
         ),
         gamma=option(
             Number, None, "Ridge weight γ of (γ/2)||β||²: by default 1, or 0 with aic, bic or ebic."

@@ -194,18 +194,21 @@ def asked_gammas(gammas: Any) -> Array | GammaSpan | None:
     return span
 
 
-def checked_taus(taus: Any, p: int, constraints: UnitConstraints | None = None) -> NDArray[np.intp]:
-    """Validate sparsities: whole numbers in 1..p, returned increasing and distinct.
+def checked_taus(
+    taus: Any, p: int, constraints: UnitConstraints | None = None, least: int = 1
+) -> NDArray[np.intp]:
+    """Validate sparsities: whole numbers in least..p, returned increasing and distinct.
 
     p: Number of columns to choose from.
     constraints: What models must obey, which may allow fewer sizes.
+    least: 0 where the mean alone is a size.
     """
     values = _flat("tau", taus, "whole number", "iu")
-    bad = values[(values < 1) | (values > p)]
+    bad = values[(values < least) | (values > p)]
     if bad.size:
         raise InputError(
-            f"tau must lie between 1 and p = {p}, the number of columns that are not constant; "
-            f"got {bad[0]}"
+            f"tau must lie between {least} and p = {p}, the number of columns that are not "
+            f"constant; got {bad[0]}"
         )
     if constraints is not None and not constraints.plain:
         for tau in (values.min(), values.max()):

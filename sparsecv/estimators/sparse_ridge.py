@@ -27,11 +27,12 @@ class SparseRidge(ModelViews, ModelFiles):
     Parameters
     ----------
     tau : int, None, "aic", "bic" or "ebic"
-        Largest number of features; None means min(p, 10). With the name of a criterion, the size of
-        least criterion over all sizes and all subsets, from no feature at all on, by least squares
-        and proved; formulas in :func:`sparsecv.selection.criteria.criteria`. In a criterion a
-        factor of L levels counts as L − 1 coefficients, and an intercept as one, which all models
-        have. In a number of features a factor counts once.
+        Largest number of coefficients; 0 is the mean alone, and None means min(p, 10). A number
+        counts as one coefficient and a factor of L levels as L − 1; with
+        ``Constraints(count="groups")`` a factor counts once. With the name of a criterion, the size
+        of least criterion over all sizes and all subsets, from no feature at all on, by least
+        squares and proved; formulas in :func:`sparsecv.selection.criteria.criteria`. In a criterion
+        the intercept counts as one, too, which all models have.
     gamma : float or None
         gamma = 2 * alpha of scikit-learn's Ridge, at least 0; 0 is least squares. None is 1 for a
         given size and 0 with a criterion, which compares least-squares fits and takes no other.

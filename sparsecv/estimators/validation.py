@@ -131,10 +131,10 @@ def checked_count(value: Any, name: str) -> int:
 def checked_tau(tau: Any, design: Design) -> int:
     """τ of a model, which is at most the number of columns that vary.
 
-    tau: A whole number from 1 to the number of columns of the table; or None for 10, or as many
+    tau: A whole number from 0 to the number of columns of the table; or None for 10, or as many
         as vary, or the least size that the constraints allow.
     design: How the columns of the table were standardised; it has the constraints.
-    Raises InputError: A tau outside 1..p, or of which no model obeys the constraints.
+    Raises InputError: A tau outside 0..p, or of which no model obeys the constraints.
     Warns LoweredSizeWarning: Fewer columns than ``tau`` vary, and their number is returned.
     """
     # A group of columns that enter together counts as one.
@@ -143,7 +143,7 @@ def checked_tau(tau: Any, design: Design) -> int:
         return max(1, constraints.min_size, min(varying, 10))
     if np.ndim(tau) > 0:
         raise InputError(f"tau must be a whole number; got {tau!r}")
-    size = int(checked_taus(tau, design.p_raw)[0])
+    size = int(checked_taus(tau, design.p_raw, least=0)[0])
     if size > varying:  # For instance in a fold of the rows, where a rare 0/1 column is constant.
         what = f"of the {design.p_raw} columns vary"
         if design.asked is not None:

@@ -191,6 +191,8 @@ def audited(result: Result, cv: Any, limits: Limits) -> Audit:
     cv: The folds of the fit as the user asked for them; not used where nothing was held out.
     limits: Of the whole audit. Its parts share the time, and say what they have not proved.
     """
+    if result.model.tau == 0 and result.criterion is None:
+        raise InputError("an audit is about the columns of a model, and the size 0 has none")
     n, asked = result.table.source.n, _Asked(result, limits)
     judged = next((i for i, w in enumerate(WITHIN) if w >= AIC_DIFFERENCE / n), len(WITHIN) - 1)
     found = Audit(_chosen(result), judged, missing=asked.missing)

@@ -79,6 +79,8 @@ def model_certificate(fit: Result) -> Certificate:
     """
     if fit.status is not Status.OPTIMAL:
         raise InputError(f"a certificate needs a proved fit; this one is: {fit.status}")
+    if fit.model.tau == 0:
+        raise InputError("a certificate is about columns, and the size 0 has a model without any")
     refuse(fit.problem)
     # The problem has the columns that vary, and counts them alone.
     support = np.searchsorted(fit.design.kept, fit.model.support)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -179,6 +179,8 @@ def row_influence(
     m = len(parts)
     no = np.zeros(m, dtype=np.bool_)
     found = Influence([support] * m, np.full(m, np.nan), no, no.copy())
+    if support.size == 0 and weights is None:  # The size 0 has one support.
+        return replace(found, proved=~no)
     loo = RowFolds(data.rows, make_folds("loo", len(data.rows.given)))
     deleted, plan = loo.deleted_rows, RunPlan.of(Settings(), loo, deadline=limits)
     at_most = problem.constraints.weighted

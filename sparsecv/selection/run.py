@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from ..cv.results import CVResult
 from ..cv.settings import checked_gammas, checked_taus
 from ..design.model import fitted_model
@@ -102,7 +104,13 @@ def _of_given_size(table: Prepared, request: Request) -> Result:
     if request.criterion is not None:
         return _of_least_criterion(table, request)
     gamma = float(checked_gammas(request.gammas)[0])
-    tau = int(checked_taus(request.taus, design.p, design.constraints)[0])
+    tau = int(checked_taus(request.taus, design.p, design.constraints, least=0)[0])
+    if tau == 0:  # The mean alone is the one model without a column.
+        problem = table.problem().replace(gamma=gamma)
+        none = np.empty(0, dtype=np.intp)
+        model = fitted_model(design, problem, none, tau, problem.yy, True)
+        ended = Ended(Status.OPTIMAL, 0, remaining=settings.time_limit)
+        return Result(table, problem, model, ended)
     problem = table.problem().replace(gamma=gamma, tau=tau)
     deadline = request.deadline or settings.deadline()
     tol: dict[str, Any] = {} if settings.tol is None else {"tol": float(settings.tol)}

@@ -21,7 +21,12 @@ from support.stand_ins import StandIn
 from support.tables import Array, five_columns
 
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV
-from sparsecv.errors import ConstantColumnWarning, LoweredSizeWarning, UnprovedWarning
+from sparsecv.errors import (
+    ConstantColumnWarning,
+    InputError,
+    LoweredSizeWarning,
+    UnprovedWarning,
+)
 from sparsecv.solvers import Status
 
 pd = pytest.importorskip("pandas")
@@ -160,6 +165,29 @@ def test_verbose_prints_what_is_done(capsys: pytest.CaptureFixture[str]) -> None
     assert len(done) == 2  # Each of two partitions has three folds.
     SparseRidgeCV(cv=3, gammas=[0.5, 2.0]).fit(X, y)
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_size_0_is_the_mean_alone(weighted: bool) -> None:
+    rng = np.random.default_rng(0)
+    X, y, w = rng.standard_normal((20, 3)), rng.standard_normal(20) + 3.0, rng.uniform(0, 2, 20)
+    weights = w if weighted else None
+    model = SparseRidge(tau=0).fit(X, y, sample_weight=weights)
+    mean = np.average(y, weights=weights)
+    assert model.support_.size == 0
+    assert not model.coef_.any()
+    assert (model.tau_, model.status_, model.gap_) == (0, "optimal", 0.0)
+    np.testing.assert_allclose(model.predict(X), mean)
+    loss = float(np.sum((1.0 if weights is None else w) * (y - mean) ** 2))
+    assert model.objective_ == pytest.approx(loss)
+    assert model.row_influence()["stays"].all()
+    assert model.near_best(10.0)["columns"].tolist() == [[]]
+    with pytest.raises(InputError, match="size 0"):
+        model.report("page.html", audit=True)
+    with pytest.raises(InputError, match=r"size 0|weights"):
+        model.certificate("proof.txt")
+    with pytest.raises(InputError, match="size of 0 is too small"):
+        SparseRidge(tau=0, constraints=Constraints(include=[0])).fit(X, y)
 
 
 def test_a_default_fit_leaves_large_trees_open(stand_in: StandIn) -> None:

@@ -114,7 +114,7 @@ def priced(kind: str) -> Any:
 
 TABLE = """
 # a parameter of an estimator
-ridge(tau=0) -> tau
+ridge(tau=-1) -> tau
 ridge(tau=6) -> tau | p = 5
 ridge(tau=2.0) -> tau
 ridge(tau=True) -> tau

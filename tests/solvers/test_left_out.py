@@ -175,7 +175,7 @@ def test_a_leaf_is_closed_by_the_coefficients_that_are_written(seed: int) -> Non
     room = ROUNDING * form.gram.yy
     goal = float(form.bounds(leaf)[0]) - 1.0001 * room
     units = IntegerScale.of([["1"]] * 5, np.ones(4), 1.0)
-    (point,), (closed,) = points_of([form], [goal], [np.arange(2)], leaf, units)
+    (point,), (closed,) = points_of([form], [goal], [[np.arange(2)]], leaf, units)
     columns, power, whole = point
     written = np.zeros((1, 4))
     written[0, columns] = np.ldexp(np.array(whole, dtype=float), -power)

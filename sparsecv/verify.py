@@ -187,11 +187,11 @@ def claim(head: dict[str, Any]) -> list[str]:
         least, usual = f"{' or '.join(sizes)} {some} have an objective", max(best, key=best.count)
         share = f" at gamma = {gammas} by more than a share of {head['share']}"
         if "limit" in head:
-            values, limit, times = head["values"], head["limit"], ", ".join(head["weights"])
-            least += f" times {times} in turn" * ({*head["weights"]} != {"1"})
-            least = f"No {'other ' * (limit != values[0])}{least} below {limit}{share}."
-            both = zip(values, best, strict=True)
-            return [least, *(f"Columns with {x}: {one}" for x, one in both), what]
+            values, limit, w = head["values"], head["limit"], ", ".join(head["weights"])
+            kind, by = ("objective", "") if {*w} <= {*"1, "} else ("value", f" times {w} in turn")
+            least = f"No {'other ' * (limit != values[0])}{least}{by} below {limit}{share}."
+            every = [f"Columns with the {kind} {x}: {s}" for x, s in zip(values, best, strict=True)]
+            return [least, *every, what]
         least = f"No {least} below that of the columns named{share}, whichever is left out: {rows}."
         named = f"Columns named: {usual}"
         parts = [", ".join(map(str, part)) for part in head["held_out"]]

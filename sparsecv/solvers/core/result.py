@@ -185,7 +185,7 @@ class Answer:
         >>> from sparsecv.solvers import SparseRidgeProblem, solve
         >>> problem = SparseRidgeProblem(np.eye(3), np.array([1.0, 3.0, 2.0]), gamma=1.0, tau=2)
         >>> print(solve(problem).certificate().claim[1])
-        Columns with this objective: x1, x2
+        Columns with the objective 5.33333333323: x1, x2
         """
         if not self.proved:
             raise InputError(f"a certificate needs a proved solution; this one is: {self.status}")

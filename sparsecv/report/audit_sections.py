@@ -103,8 +103,7 @@ def _near_text(audit: Audit) -> str:
 def _table(audit: Audit) -> SectionTable:
     """A line for each column of the model."""
     columns = audit.columns
-    shares = "/".join(f"{100 * share:g}" for share in WITHIN)
-    near = [" / ".join(f"{count:,}" for count in one.near) for one in columns]
+    near = ["/".join(f"{count:,}" for count in one.near) for one in columns]
     table = [
         SectionColumn("column", [[one.name] for one in columns], "names"),
         SectionColumn("verdict", [one.verdict for one in columns], "words"),
@@ -115,7 +114,7 @@ def _table(audit: Audit) -> SectionTable:
             minor=True,
         ),
         SectionColumn("p-value", [p_value_text(one.p_low, one.p_high) for one in columns]),
-        SectionColumn(f"near-best {shares} %", near),
+        SectionColumn("near-best", near),
         SectionColumn("sign", [_sign(one) for one in columns]),
         SectionColumn("lost", [percent(one.lost) for one in columns]),
         SectionColumn("rows", [_rows(audit, one) for one in columns]),
@@ -148,9 +147,10 @@ def _rules(audit: Audit) -> Iterator[str]:
         f"is the first of {', '.join(f'{100 * w:g}' for w in WITHIN)} % that is at least "
         f"{AIC_DIFFERENCE:g}/n, a difference of AIC of {AIC_DIFFERENCE:g}, or the last of them."
     )
+    shares = ", ".join(f"{100 * share:g}" for share in WITHIN) + " %"
     yield (
-        "“near-best” counts the models that have the column, of those whose value is within each "
-        "share of the least. “sign” is that of its coefficient in them. “lost” is the share by "
+        f"“near-best” counts the models that have the column, of those within {shares} "
+        "of the least. “sign” is that of its coefficient in them. “lost” is the share by "
         "which the least value rises without the column. “rows” is the fewest rows known to remove "
         f"it from the best columns (– for none of up to {MOST_ROWS} found), and after the stroke "
         "the number proved not to, whichever rows they are. Several rows are removed among the "

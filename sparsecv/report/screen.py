@@ -226,6 +226,8 @@ def _part(columns: Sequence[SectionColumn], chosen: int | None) -> Table:
             how["no_wrap"] = True
         if column.kind == "names":
             how["overflow"] = "ellipsis"
+        if column.kind == "words":
+            how["min_width"] = cell_len(column.head)  # A heading of one word is not broken.
         if column.kind == "bar":
             # The largest bar takes 12 characters, a choice, and no fewer than its heading.
             how["width"] = max(12, len(column.head))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from support.fresh import draws
 from support.unit_attacks import KINDS, Said, differ, units
 
@@ -33,13 +34,18 @@ def test_answers_that_do_not_scale_are_told() -> None:
 
 @pytest.mark.parametrize("unit", [1e-9, 1e-4, 1.0, 1e6])
 def test_gammas_are_as_near_each_other_in_every_unit_of_the_columns(unit: float) -> None:
-    X = np.random.default_rng(0).standard_normal((20, 3))
-    X = unit * np.column_stack([X, X[:, 0]])
-    gammas = unit**2 * np.array([0.0, 1e-4, 1e-2, 1.0, 100.0])
-    problem = SparseRidgeProblem(X, X[:, 0], gamma=unit**2, tau=1)
-    apart = np.diff(ridge_scale(problem, gammas))
-    assert apart[1:] == pytest.approx(np.full(3, np.log(100.0)))
-    assert 10.0 < apart[0] < 30.0
+    rng, gammas = np.random.default_rng(0), np.array([0.0, 1e-4, 1e-2, 1.0, 100.0])
+
+    def apart(X: NDArray[np.float64], unit: float) -> NDArray[np.float64]:
+        problem = SparseRidgeProblem(unit * X, unit * X[:, 0], gamma=unit**2, tau=1)
+        return np.diff(ridge_scale(problem, unit**2 * gammas))
+
+    copied = rng.standard_normal((20, 3))
+    copied = np.column_stack([copied, copied[:, 0]])
+    assert apart(copied, unit) == pytest.approx(apart(copied, 1.0))
+    wide = apart(rng.standard_normal((3, 4)), unit)
+    assert wide[1:] == pytest.approx(np.full(3, np.log(100.0)))
+    assert 10.0 < wide[0] < 30.0
 
 
 @pytest.mark.parametrize("unit", [1e-20, 1e-12, 1.0, 1e12])

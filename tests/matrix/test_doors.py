@@ -60,6 +60,15 @@ def once(X: list[list[float]], y: list[float], gamma: float) -> example:
     [-1.0, 1.0],
     1e-8,
 )
+@once(  # units of columns 1e11 apart, at a γ that trees replace by a larger one
+    [
+        [1.27171272e4, 7.87187846e4, 7.02592826e4, 3.16681569e-6, 1.41256881e5],
+        [0.0, 0.0, 0.0, -3.18707727e-12, 0.0],
+        [-1.27171272e4, -7.87187846e4, -7.02592826e4, -3.16681910e-6, -1.41256881e5],
+    ],
+    [4.00854326, -0.51378077, -4.23225898],
+    0.0,
+)
 def test_no_claim_about_what_hypothesis_draws_is_contradicted(data: Data, seed: int) -> None:
     wrong = list(contradicted(plain_case(data), np.random.default_rng(abs(seed))))
     assert not wrong

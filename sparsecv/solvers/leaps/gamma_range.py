@@ -40,6 +40,9 @@ LIST_LENGTH = 16
 # Where a range begins at γ = 0, the first γ above 0 is this share of its upper end. A first cell
 # that does not suffice is divided down to the square of the share. The value is a choice.
 LEAST_GAMMA_SHARE = 1e-12
+# Supports at a γ that trees replace by a larger one are known where that costs an objective at most
+# this share of yᵀy. It is a choice.
+LEAST_LOSS_SHARE = 1e-6
 # Rows and targets of problems that each lack a row, and the problem with all rows.
 Shared = tuple[SparseRidgeProblem, Array, Array]
 
@@ -537,12 +540,21 @@ def supports_along_gamma(
             intervals[size] = [SupportInterval(low, high, pad_support(nothing, size, problem.p))]
         return intervals, Status.OPTIMAL
     search = GammaRange([problem], wanted, (limits or Limits()).within())
+    # Trees work at this γ in place of any below it. Where that may cost more than a hair of an
+    # objective, which columns of units far apart do, the supports there stay unknown.
+    least = problem.replace(gamma=low)
+    costly = not least.zero_loss(least.yy) <= LEAST_LOSS_SHARE * least.yy
     for size, found in zip(wanted.tolist(), search.run(low, high), strict=True):
         intervals[size] = []
         for start, end, row in zip(found.low.tolist(), found.high.tolist(), found.row, strict=True):
             support = None
-            if row >= 0:
+            if row >= 0 and not (costly and start < least.gamma):
                 columns = found.decomposed.columns[row]
                 support = pad_support(columns[columns >= 0], size, problem.p)
             intervals[size].append(SupportInterval(start, end, support))
-    return intervals, search.status
+    status = search.status
+    if status is Status.OPTIMAL and any(
+        one.support is None for each in intervals.values() for one in each
+    ):
+        status = Status.UNPROVED
+    return intervals, status

@@ -22,7 +22,7 @@ from sparsecv.solvers import (
     solve,
     support_path,
 )
-from sparsecv.solvers.kernels.linalg import order_steps
+from sparsecv.solvers.kernels.linalg import TIE, order_steps
 from sparsecv.solvers.leaps import tree
 
 
@@ -64,11 +64,16 @@ THREE_EQUAL = np.repeat(
     axis=1,
 )
 THEIR_RESPONSE = np.array([-2.0, -2.0, 1.0, 2.0, -1.0, 2.0, -1.0])
+# The last column is the difference of two others, each rounded: pairs of the three tie.
+DIFFERENCE = np.random.default_rng(5).standard_normal((7, 4))
+DIFFERENCE = np.column_stack([DIFFERENCE, DIFFERENCE[:, 3] - DIFFERENCE[:, 2]])
+ITS_RESPONSE = DIFFERENCE[:, 2] + DIFFERENCE[:, 3] + 0.5 * DIFFERENCE[:, 0]
 
 
 @settings(max_examples=examples(150))
 @given(data=ugly(max_columns=5, mild=True))
 @example(data=Data(THREE_EQUAL, THEIR_RESPONSE, 10.0**-2.5))
+@example(data=Data(DIFFERENCE, ITS_RESPONSE, 0.0))
 def test_exact_ties_go_to_the_lexicographically_first(data: Data) -> None:
     exact = exact_of(data)
     yy, p = exact[0][()], data.X.shape[1]
@@ -79,9 +84,8 @@ def test_exact_ties_go_to_the_lexicographically_first(data: Data) -> None:
         loss, gain = least - full, yy - least
         if one.size < p and min(loss, gain) < Fraction(1, 10**6) * yy:
             continue  # all that tells supports apart is rounding
-        # A sum of columns as it was rounded may leave a hair, which counts as a tie.
-        hair = Fraction(1, 10**12) * min(least, gain)
-        tied = [S for S, f in exact[one.size].items() if f - least <= hair]
+        # Two supports may differ by the rounding of a sum of columns, and tie (docs/theory.md).
+        tied = [S for S, f in exact[one.size].items() if f - least <= TIE * min(least, gain)]
         assert key(one.support) == min(tied)
 
 

@@ -157,8 +157,7 @@ def brute_force(
 
 def inside(low: Array, high: Array, truth: Bracket, rtol: float = 1e-9) -> NDArray[np.bool_]:
     """Whether [low, high] meets the bracket, up to ``rtol`` and the rounding of the data."""
-    # Errors of 1e-11 of the response are far below what counts as a perfect fit.
-    room = truth.slack * truth.size + 1e-11 * truth.size
+    room = truth.slack * truth.size + 1e-13 * truth.size
     least = np.sqrt(np.maximum(low, 0.0)) * (1 - rtol / 2) - room
     most = np.sqrt(np.maximum(high, 0.0)) * (1 + rtol / 2) + room
     return np.asarray((least <= np.sqrt(truth.high)) & (np.sqrt(truth.low) <= most))

@@ -26,6 +26,9 @@ BACKWARD = 64.0 * EPS
 # Where t = γ/2 is below this share of the squared lengths of columns, γ is lost beside them, and
 # columns that depend on each other up to rounding explain no more than if they were dependent.
 LOST_SHARE = 1e-26
+# A share that is divided by t takes t to be at least this share of the columns' squared lengths, so
+# that the quotient stays finite. It is then far above 1.
+LEAST_SHARE = 1e-60
 # An interval of t = γ/2 whose ends differ by at most this share of the upper end is not divided:
 # every support that may be best there is listed. A choice.
 NARROW = 1e-9
@@ -46,7 +49,8 @@ class Fits(NamedTuple):
     squares: Array  # (supports, s): the numbers d
     left: Array  # (supports,): ρ
     # (supports, 2): the root of the sum of the columns' squared lengths, and the least singular
-    # value.
+    # value. That is −1 where a singular value was taken for 0 and columns are independent at length
+    # 1: as fits have it, they then explain more at a small t than these numbers say.
     reach: Array
     # (supports,): The fit is exact for columns and a response that are off by this share of their
     # lengths.
@@ -123,7 +127,9 @@ def hidden_share(fits, c, low, high):
     """
     square, size = fits.reach[c, 0] ** 2, fits.squares.shape[1]
     lost = LOST_SHARE * square / size
-    if fits.reach[c, 1] > 0.0 or high <= lost:
+    if fits.reach[c, 1] < 0.0:
+        lost = LEAST_SHARE * square
+    elif fits.reach[c, 1] > 0.0 or high <= lost:
         return 0.0
     return 4.0 * size * fits.off[c] ** 2 * square / max(low, lost)
 

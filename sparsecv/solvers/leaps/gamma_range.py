@@ -40,9 +40,6 @@ LIST_LENGTH = 16
 # Where a range begins at γ = 0, the first γ above 0 is this share of its upper end. A first cell
 # that does not suffice is divided down to the square of the share. The value is a choice.
 LEAST_GAMMA_SHARE = 1e-12
-# Supports at a γ that trees replace by a larger one are known where that costs an objective at most
-# this share of yᵀy. It is a choice.
-LEAST_LOSS_SHARE = 1e-6
 # Rows and targets of problems that each lack a row, and the problem with all rows.
 Shared = tuple[SparseRidgeProblem, Array, Array]
 
@@ -184,7 +181,7 @@ class Decomposition(NamedTuple):
     number, shape (m,): The problem.
     columns, shape (m, size): The support, ended by −1.
     energy, squares, left, reach, off: Those of :attr:`fits`; the least singular value is 0 where
-        columns depend on each other.
+        columns depend on each other, and −1 where they do not at length 1.
     turned, shape (m, size), and vectors, shape (m, size, size): The ridge fit at t = γ/2 is
         Σ_k vectors[k] turned[k] / (squares[k] + t).
     """
@@ -251,6 +248,13 @@ class Decomposed:
         left = np.einsum("ir,ir->i", rest, rest) + np.where(none, along**2, 0.0).sum(axis=1)
         along[none] = 0.0
         least = extent[np.arange(len(s)), (columns >= 0).sum(axis=1) - 1]
+        # Fits tell columns apart at length 1, where a short one may have a direction of its own.
+        rank = np.sum(~none, axis=1)
+        some = np.flatnonzero(rank < np.sum(columns >= 0, axis=1))
+        length = np.linalg.norm(X[some], axis=1, keepdims=True)
+        values = np.linalg.svd(X[some] / np.where(length > 0.0, length, 1.0), compute_uv=False)
+        more = np.sum(values > envelope.BACKWARD * values[:, :1], axis=1) > rank[some]
+        least[some[more]] = -1.0
         return Decomposition(
             number=numbers,
             columns=columns,
@@ -540,21 +544,12 @@ def supports_along_gamma(
             intervals[size] = [SupportInterval(low, high, pad_support(nothing, size, problem.p))]
         return intervals, Status.OPTIMAL
     search = GammaRange([problem], wanted, (limits or Limits()).within())
-    # Trees work at this γ in place of any below it. Where that may cost more than a hair of an
-    # objective, which columns of units far apart do, the supports there stay unknown.
-    least = problem.replace(gamma=low)
-    costly = not least.zero_loss(least.yy) <= LEAST_LOSS_SHARE * least.yy
     for size, found in zip(wanted.tolist(), search.run(low, high), strict=True):
         intervals[size] = []
         for start, end, row in zip(found.low.tolist(), found.high.tolist(), found.row, strict=True):
             support = None
-            if row >= 0 and not (costly and start < least.gamma):
+            if row >= 0:
                 columns = found.decomposed.columns[row]
                 support = pad_support(columns[columns >= 0], size, problem.p)
             intervals[size].append(SupportInterval(start, end, support))
-    status = search.status
-    if status is Status.OPTIMAL and any(
-        one.support is None for each in intervals.values() for one in each
-    ):
-        status = Status.UNPROVED
-    return intervals, status
+    return intervals, search.status

@@ -49,7 +49,7 @@ def audit_sections(audit: Audit) -> Iterator[Section]:
 
 
 def _facts(audit: Audit) -> Iterator[Fact]:
-    """Yield the lines of the model, from the judgement to what is missing."""
+    """Yield the lines of the model, from the judgement to what is not computed."""
     yield Fact("audit", audit.headline)
     yield Fact("chosen", meaning=audit.chosen)
     if audit.models is not None:
@@ -80,7 +80,7 @@ def _facts(audit: Audit) -> Iterator[Fact]:
         yield Fact("warning", meaning=text)
     for why in dict.fromkeys(audit.missing.values()):
         names = [NAMES[name] for name, own in audit.missing.items() if own == why]
-        yield Fact("missing", meaning=f"{', '.join(names)}: {why}")
+        yield Fact("not here", meaning=f"{', '.join(names)}: {why}")
 
 
 PEERS = {
@@ -145,21 +145,25 @@ def _rules(audit: Audit) -> Iterator[str]:
         f"single {what} removes it, and if its p-value, where there is one, is below "
         f"{LEVEL:g}. It falls if one of these fails, and stays open if one is not known. {share} "
         f"is the first of {', '.join(f'{100 * w:g}' for w in WITHIN)} % that is at least "
-        f"{AIC_DIFFERENCE:g}/n, a difference of AIC of {AIC_DIFFERENCE:g}, or the last of them."
+        f"{AIC_DIFFERENCE:g}/n, a difference of AIC of {AIC_DIFFERENCE:g}, and the last of them "
+        "where none is."
     )
     shares = ", ".join(f"{100 * share:g}" for share in WITHIN) + " %"
     yield (
         f"“near-best” counts the models that have the column, of those within {shares} "
-        "of the least. “sign” is that of its coefficient in them. “lost” is the share by "
-        "which the least value rises without the column. “rows” is the fewest rows known to remove "
-        f"it from the best columns (– for none of up to {MOST_ROWS} found), and after the stroke "
-        "the number proved not to, whichever rows they are. Several rows are removed among the "
-        "subsets of the model's size. “folds” is the share of other partitions that choose it."
+        "of the least of what models are compared by. “sign” is that of its coefficient in those "
+        f"within {percent(WITHIN[-1])}, with their numbers where both signs occur. “lost” is the "
+        "share by which the least rises without the column. “rows” is the fewest rows known to "
+        f"remove it from the best columns (– for none of up to {MOST_ROWS} found), and after the "
+        "stroke the number proved not to, whichever rows they are. When several rows are removed, "
+        "models of as many columns as this one are compared."
+        + " “folds” is the share of other partitions that choose it."
+        * bool(audit.partitions)
     )
     if any(not math.isnan(one.p_low) for one in audit.columns):
         yield (
-            "p-values and intervals are of least-squares coefficients on these columns, and know "
-            "that the columns were searched for. Each tests one column."
+            "p-values and intervals are of least-squares coefficients on these columns. They allow "
+            "for the search that chose the columns, and not for the number of columns tested."
         )
     yield (
         "What holds is a part of every good description of these rows by few of the columns that "

@@ -409,10 +409,8 @@ def _projected_models(
         path = support_path(target, used, sizes, solver=study.plan.model_solver, limits=limits)
         models = [model(t, path, g, t) for t, g in enumerate(number.tolist())]
         if not models[chosen].proved and study.plan.proves_models:
-            one, limits = (
-                slice(chosen, chosen + 1),
-                limits.within(nodes=proof_nodes(study.plan, study.data.constraints.n_units)),
-            )
+            nodes = proof_nodes(study.plan, study.data.constraints.n_units)
+            one, limits = slice(chosen, chosen + 1), limits.within(nodes=nodes)
             path = support_path(target, gammas[one], sizes[one], solver="exact", limits=limits)
             if path.proved[0, 0]:
                 models[chosen] = model(chosen, path, 0, 0)

@@ -278,10 +278,8 @@ def fit_certificate(
     support: At most τ columns, which are filled up to τ.
     Raises InputError: Certificates do not serve the problem, or rounding hides the proof.
     """
-    support, tau = (
-        pad_support(np.asarray(support, dtype=np.intp), problem.tau, problem.p),
-        problem.tau,
-    )
+    tau = problem.tau
+    support = pad_support(np.asarray(support, dtype=np.intp), tau, problem.p)
     return listing_certificate(problem, Listing([support], {tau: support}, {tau: 1.0}), source)
 
 

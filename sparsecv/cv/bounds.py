@@ -27,7 +27,7 @@ from ..solvers.core.rounding import (
     WIDENED_SHARE_OF_CENTRE,
     WIDENED_SHARE_OF_YY,
 )
-from ..solvers.relaxation.ellipsoid import LONGEST, Ellipsoid, ShiftedForm, Spectrum, ellipsoid
+from ..solvers.relaxation.ellipsoid import Ellipsoid, ShiftedForm, Spectrum, ellipsoid
 from ..solvers.relaxation.gram import GramForm
 from ..solvers.relaxation.perspective import Relaxation
 
@@ -377,10 +377,9 @@ def open_node_range(
     assert leaves is not None
     upper, beta, n_nodes = found.objective, leaves.beta, leaves.size
     reserve, predicted = 1.0 + BOUND_SHARE, beta @ rows.T
-    length = min(problem.given_length(upper), LONGEST)
+    length = problem.given_length(upper)
     ball = (length + np.linalg.norm(beta, axis=1)) * reserve
-    # A working γ adds to the objective of the optimum at the given γ.
-    upper += 0.5 * (problem.gamma - problem.given_gamma) * length * length
+    upper += problem.added_at_given(upper)
     low, high = np.zeros(n_nodes), np.full(n_nodes, np.inf)
     for epsilon in epsilons(gamma, spectrum):
         bound = leaves.bounds(ShiftedForm(gram, gamma, epsilon), problem.tau)

@@ -418,20 +418,32 @@ class SparseRidgeProblem:
 
         γ/2 |β|² is a part of the objective. Where searches work at a larger γ, and no columns are
         dependent up to rounding, ``_reach`` bounds β as well. At γ = 0 it alone does, as fits then
-        leave out what depends on other columns.
+        leave out what depends on other columns. The bound is at most ``SQUARABLE``, which no data
+        allow to be reached, so that products with it stay finite.
         """
-        ridge = (
-            math.sqrt(2.0 * max(upper, 0.0) / self.given_gamma) if self.given_gamma else math.inf
-        )
+        ridge = SQUARABLE
+        if self.given_gamma > 0.0:
+            ridge = min(ridge, math.sqrt(2.0 * max(upper, 0.0) / self.given_gamma))
         if self.gamma == self.given_gamma:
             return ridge
         lengths = self.squared_lengths
         shortest = float(lengths[lengths > 0.0].min(initial=self.data.longest**2))
-        reach = self._reach() / math.sqrt(shortest)
+        reach = min(self._reach() / math.sqrt(shortest), SQUARABLE)
         if self.given_gamma == 0.0:
             return reach
-        moved = self.data.unit.independence(self.constraints.atoms).moved
-        return ridge if moved > 0.0 else min(ridge, reach)
+        return ridge if self.moved > 0.0 else min(ridge, reach)
+
+    def added_at_given(self, upper: float) -> float:
+        """What the working γ adds at most to the objective of an optimal fit at the given γ.
+
+        upper: At least the objective of this fit at the given γ.
+        """
+        return 0.5 * (self.gamma - self.given_gamma) * self.given_length(upper) ** 2
+
+    @property
+    def moved(self) -> float:
+        """By what columns of length 1 move until those that nearly depend on others do depend."""
+        return self.data.unit.independence(self.constraints.atoms).moved
 
     def longest_coefficients(self, stretch: float = 1.0) -> float:
         """A bound on |β| of optimal fits at the working γ, whatever rounding makes of the columns.
@@ -452,7 +464,7 @@ class SparseRidgeProblem:
             return math.inf
         lengths, t = self.squared_lengths, self.gamma / 2.0
         shortest = float(lengths[lengths > 0.0].min(initial=data.longest**2))
-        moved = data.unit.independence(self.constraints.atoms).moved * data.longest
+        moved = self.moved * data.longest
         off = data.off * stretch * math.sqrt(data.sum_of_squares) + moved
         if 8.0 * off * off > t:
             return math.inf
@@ -487,7 +499,7 @@ class SparseRidgeProblem:
             return math.inf
         shortest = float(lengths[lengths > 0.0].min(initial=self.data.longest**2))
         added = 0.5 * (self.gamma - self.given_gamma) * reach * reach / shortest
-        moved = self.data.unit.independence(self.constraints.atoms).moved
+        moved = self.moved
         off = moved * reach
         if off == 0.0:
             return 1.01 * added

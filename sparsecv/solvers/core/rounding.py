@@ -153,17 +153,21 @@ def all_certain(problem: SparseRidgeProblem, spread: float) -> bool:
 def attained_margin(problem: SparseRidgeProblem, upper: Array) -> Array:
     """What a search may lay above the objective of an optimum, for objectives ≤ ``upper``.
 
-    The optimum is that at the given γ. The working γ adds at most ``zero_loss`` to its objective;
-    rounding of the factor adds :func:`rounding_margin`. Where the working γ is the larger one, it
-    does not bound the coefficients β, and Σ ℓ_j|β_j| ≤ √p ``_reach`` does.
+    The optimum is that at the given γ. The working γ adds at most ``added_at_given`` to its
+    objective, or ``zero_loss`` where that is larger.
+    Rounding of the factor adds :func:`rounding_margin`. Where the working γ is the larger one, it
+    does not bound the coefficients. Σ ℓ_j|β_j| ≤ √p ``_reach`` does, or the given γ where columns
+    are dependent up to rounding.
     """
-    reach, spread = np.inf, coefficient_spread(problem)
+    reach, spread, added = np.inf, coefficient_spread(problem), 0.0
     if problem.gamma > problem.given_gamma:
-        length = math.sqrt(problem.yy) or 1.0
+        length, added = math.sqrt(problem.yy) or 1.0, problem.added_at_given(float(np.max(upper)))
         reach, spread = 1.0 + math.sqrt(problem.p) * problem._reach() / length, np.inf
+        if problem.given_gamma > 0.0 and problem.moved > 0.0:
+            reach, spread = np.inf, coefficient_spread(problem, problem.given_gamma)
     with np.errstate(invalid="ignore"):
         margin = rounding_margin(upper, problem.yy, reach, spread, problem.data.off)
-    margin += problem.zero_loss(upper)
+    margin += np.maximum(problem.zero_loss(upper), added)
     return np.minimum(margin, 1e300)  # Ranges multiply it with numbers that may be 0.
 
 

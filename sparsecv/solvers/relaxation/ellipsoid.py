@@ -32,9 +32,6 @@ from .perspective import checked_beta, perspective_relaxation
 # A singular value of X, or an eigenvalue of XᵀX, of at most this share of the largest counts as 0,
 # and the ridge alone bounds β along its direction.
 ZERO_SHARE = 1e-11
-# Coefficients are taken to be at most this long where nothing bounds them, so that products with
-# the length stay finite. The data allow no length that is near it.
-LONGEST = 1e150
 
 
 @dataclass(frozen=True)
@@ -334,9 +331,8 @@ def ellipsoid(
         centre = perspective_relaxation(problem, epsilon=max(epsilon, 0.0)).beta
     else:
         centre = checked_beta(problem, beta)
-    length = min(problem.given_length(upper), LONGEST)
-    # A working γ adds to the objective of the optimum at the given γ.
-    upper = upper + 0.5 * (problem.gamma - problem.given_gamma) * length * length
+    length = problem.given_length(upper)
+    upper += problem.added_at_given(upper)
     square = upper - centre_bound(problem, centre, epsilon)
     square = max(square, 0.0) * (1.0 + BOUND_SHARE) + WIDENED_SHARE_OF_YY * problem.yy
     ball = (length + float(np.linalg.norm(centre))) * (1.0 + BOUND_SHARE)

@@ -324,6 +324,7 @@ def wrong(case: Case, one: Said | str) -> Iterator[str]:
     yield from above(one.lower_bound, least, called)
     if own is None or case.loses:
         own, room = Fraction(one.objective), 4e-6 * float(least)
+        room += fit_rounding(case.data, support, 0.0)
     else:
         room = fit_rounding(case.data, support, float(own))
         if abs(one.objective - float(own)) > room + case.lost:

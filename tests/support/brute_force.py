@@ -257,20 +257,27 @@ def rounding(objective: float, yy: float) -> float:
     return 1e-9 * objective + 1e-13 * math.sqrt(objective * yy) + 1e-26 * yy
 
 
-def fit_rounding(data: Data, support: Iterable[Any], objective: float) -> float:
-    """What a backward stable fit of a support may lose, its coefficients counted.
+def reach(data: Data, support: Iterable[Any]) -> float:
+    """The length of y and of the parts x_j β_j of a fit, of which each has its own rounding.
 
-    The residual's length is exact to some ulp of ||y|| + Σ||x_j|| |β_j|, which γ = 0 leaves large
-    where columns nearly depend on each other. Where they depend, the coefficients of least norm are
-    counted, in the units of the columns and in those of their lengths, whichever reach further.
+    Where columns depend on each other, the coefficients of least norm are counted, in the units of
+    the columns and in those of their lengths, whichever reach further.
     """
     X, y = data.X[:, list(support)], data.y
     lengths = np.linalg.norm(X, axis=0)
     lengths[lengths == 0.0] = 1.0
     longest = float(np.square(lengths).max(initial=0.0)) or 1.0
-    beta = ridge(X / lengths, y, data.gamma / longest)
-    moved = np.abs(beta).sum()
+    moved = np.abs(ridge(X / lengths, y, data.gamma / longest)).sum()
     if data.gamma == 0.0 and X.shape[1]:
         moved = max(moved, lengths @ np.abs(np.linalg.lstsq(X, y, rcond=None)[0]))
-    reach = float(np.linalg.norm(y) + moved)
-    return rounding(objective, reach**2 if data.gamma == 0.0 else float(y @ y))
+    return float(np.linalg.norm(y) + moved)
+
+
+def fit_rounding(data: Data, support: Iterable[Any], objective: float) -> float:
+    """What a backward stable fit of a support may lose, its coefficients counted.
+
+    The residual's length is exact to some ulp of what the fit reaches, which γ = 0 leaves large
+    where columns nearly depend on each other.
+    """
+    yy = float(data.y @ data.y) if data.gamma else reach(data, support) ** 2
+    return rounding(objective, yy)

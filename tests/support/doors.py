@@ -31,7 +31,15 @@ from sparsecv.solvers import (
     supports_along_gamma,
 )
 
-from .brute_force import Support, exact_objectives, exact_sizes, fit_rounding, rounding, value
+from .brute_force import (
+    Support,
+    exact_objectives,
+    exact_sizes,
+    fit_rounding,
+    reach,
+    rounding,
+    value,
+)
 from .deleted_rows import rounding as rounding_of_a_row
 from .families import Case
 from .inside import (
@@ -324,7 +332,7 @@ def wrong(case: Case, one: Said | str) -> Iterator[str]:
     yield from above(one.lower_bound, least, called)
     if own is None or case.loses:
         own, room = Fraction(one.objective), 4e-6 * float(least)
-        room += fit_rounding(case.data, support, 0.0)
+        room += rounding(0.0, reach(case.data, support) ** 2)
     else:
         room = fit_rounding(case.data, support, float(own))
         if abs(one.objective - float(own)) > room + case.lost:

@@ -28,8 +28,9 @@ from .inside import (
 
 Array = NDArray[Any]
 Support = tuple[int, ...]
-# Points of a line on which regions are looked for, and halvings of a step at their ends.
-POINTS, HALVINGS = 600, 40
+# Points of a line on which regions are looked for, and halvings of a step at their ends. A gap that
+# lies between two of so many points has less than 2e-3 of the mass, up to 60 degrees of freedom.
+POINTS, HALVINGS = 5000, 40
 
 
 class Drawn(NamedTuple):

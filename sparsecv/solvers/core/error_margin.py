@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from .problem import SparseRidgeProblem
 from .rows import triangle_of
-from .subset_fit import Rank, independent_columns, inflation_factors
+from .subset_fit import Rank, independent_columns, inverse_and_inflation
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -113,9 +113,11 @@ def moved_by_any(
     inverse, spread = np.empty((0, 0)), math.inf
     if columns.size == problem.p < len(problem.triangle) and problem.data.columns[1]:
         # The factor at γ = 0, which the searches have made already, bounds the fits at every γ.
-        inverse, spread = _inverse(problem.triangle[:-1, :-1])
+        inverse, inflation = inverse_and_inflation(problem.triangle[:-1, :-1])
+        spread = _spread(inflation)
     if not spread <= MOST_SPREAD_WITHOUT_RIDGE:
-        inverse, spread = _inverse(problem.factor(columns, gamma)[:-1, :-1])
+        inverse, inflation = inverse_and_inflation(problem.factor(columns, gamma)[:-1, :-1])
+        spread = _spread(inflation)
     if not math.isfinite(spread):
         return math.inf
     along = _norm(rows[:, columns] @ inverse)
@@ -176,10 +178,14 @@ def path_margins(
         for g in np.flatnonzero((~(found <= enough)).sum(axis=1) > 1).tolist():
             own = moved_by_path(problem, gammas[[g]], supports[[g]], rows, targets)
             found[g] = np.minimum(found[g], moved_errors(errors[g], np.array(own)))
-    for g, t in np.argwhere(~(found <= enough)).tolist():
-        at_gamma, row = problem.replace(gamma=float(gammas[g])), supports[g, t]
-        support = row[row >= 0].astype(np.intp)
-        found[g, t] = support_margin(at_gamma, support, rows, targets, float(errors[g, t]))
+    for g, gamma in enumerate(gammas.tolist()):
+        looked_at = np.flatnonzero(~(found[g] <= enough[g]))
+        if looked_at.size == 0:
+            continue
+        at_gamma = problem.replace(gamma=gamma)
+        for t in looked_at.tolist():
+            support = supports[g, t][supports[g, t] >= 0].astype(np.intp)
+            found[g, t] = support_margin(at_gamma, support, rows, targets, float(errors[g, t]))
     return found
 
 
@@ -195,18 +201,18 @@ def support_margin(
     rows, targets, shape (r, p) and (r,): What the fit predicts.
     error: Σ (target − prediction)² as it was computed.
     """
-    fit, columns = problem.fit(support), rows[:, support]
+    (fit, R), columns = problem.fit_and_factor(support), rows[:, support]
     own = float(np.sum((targets - columns @ fit.coef) ** 2))
     gamma, off = problem.given_gamma, problem.data.off
-    R = problem.factor(support, gamma)
     T = R[:-1, :-1]
+    inverse, inflation = inverse_and_inflation(T)
     lengths = np.linalg.norm(T, axis=0)
     reach = math.sqrt(problem.yy) + float(lengths @ np.abs(fit.coef))
     residual = math.sqrt(max(fit.objective, 0.0))
     share = problem.data.share_of_fits(gamma / 2.0)
     if support.size == 0:
         moved = np.zeros(len(rows))
-    elif not independent_columns(inflation_factors(T), support.size * share):
+    elif not independent_columns(inflation, support.size * share):
         if gamma > 0.0:  # The fit has lost its digits.
             return math.inf
         rules, given = problem.constraints, (R, fit.coef, columns)
@@ -216,7 +222,7 @@ def support_margin(
         else:
             moved = _moved_least_norm(*given, share, off, reach, residual)
     else:
-        at = sensitivity(problem, support, gamma, rows, R)
+        at = _sensitivity(columns, T, inverse, inflation, off)
         if problem.constraints.bounded:
             # A fit within bounds moves by at most |R⁻ᵀ| times what its slope moves, for which
             # Σ ℓ_j |row j of R⁻¹| stands, and by what its objective may exceed the least one by.
@@ -227,34 +233,33 @@ def support_margin(
 
 
 def sensitivity(
-    problem: SparseRidgeProblem, columns: Index, gamma: float, rows: Array, R: Array | None = None
+    problem: SparseRidgeProblem, columns: Index, gamma: float, rows: Array
 ) -> Sensitivity:
-    """The :class:`Sensitivity` of the fit on some columns at a γ, at rows of shape (r, p).
+    """The :class:`Sensitivity` of the fit on some columns at a γ, at rows of shape (r, p)."""
+    T = problem.factor(columns, gamma)[:-1, :-1]
+    return _sensitivity(rows[:, columns], T, *inverse_and_inflation(T), problem.data.off)
 
-    R: ``problem.factor(columns, gamma)``, if it is known.
+
+def _sensitivity(
+    rows: Array, T: Array, inverse: Array, inflation: Array, off: float
+) -> Sensitivity:
+    """The :class:`Sensitivity` at rows of shape (r, s), whose s columns have the triangle T.
+
+    inverse, inflation: What :func:`inverse_and_inflation` gives of T.
     """
-    T = (problem.factor(columns, gamma) if R is None else R)[:-1, :-1]
-    inverse, spread = _inverse(T)
+    spread = _spread(inflation)
     if not math.isfinite(spread):
         nothing = np.full(len(rows), np.inf)
-        return Sensitivity(nothing, nothing, math.inf, problem.data.off)
-    V = rows[:, columns] @ inverse
+        return Sensitivity(nothing, nothing, math.inf, off)
+    V = rows @ inverse
     along = np.sqrt(np.einsum("ij,ij->i", V, V))
     across = np.abs(V @ inverse.T) @ np.linalg.norm(T, axis=0)
-    return Sensitivity(along, across, spread, problem.data.off)
+    return Sensitivity(along, across, spread, off)
 
 
-def _inverse(T: Array) -> tuple[Array, float]:
-    """The inverse of an upper triangle R, and Σ ℓ_j |row j of R⁻¹|, which is ∞ where R is singular.
-
-    ℓ_j is the length of column j of R.
-    """
-    if T.size == 0:
-        return T, 0.0
-    inverse, failed = sla.lapack.dtrtri(T)
-    squares = np.einsum("ij,ij->i", inverse, inverse) * np.einsum("ij,ij->j", T, T)
-    spread = float(np.sqrt(squares).sum())
-    return inverse, math.inf if failed or not math.isfinite(spread) else spread
+def _spread(inflation: Array) -> float:
+    """Σ ℓ_j |row j of R⁻¹|, ℓ_j the length of column j of R; ∞ where R is singular."""
+    return float(np.sqrt(inflation).sum())
 
 
 def deleted_row_margins(
@@ -388,9 +393,11 @@ def _moved_within(
     Q, lengths = row.basis, np.linalg.norm(T, axis=0)
     whole = triangle_of(np.column_stack([T[:, free] @ Q, T[:, held], y]))
     k = whole.shape[1] - 1
-    if len(whole) <= k or not independent_columns(inflation_factors(whole[:k, :k]), k * share):
+    if len(whole) <= k:
         return nothing
-    inverse, _ = _inverse(whole[:k, :k])
+    inverse, inflation = inverse_and_inflation(whole[:k, :k])
+    if not independent_columns(inflation, k * share):
+        return nothing
     longest = np.append(np.abs(Q).T @ lengths[free], lengths[held])
     spread = float(longest @ np.sqrt(np.einsum("ij,ij->i", inverse, inverse)))
     V = np.column_stack([columns[:, free] @ Q, columns[:, held]]) @ inverse

@@ -142,7 +142,7 @@ class SparseRidgeProblem:
             raise ValueError(f"tau must be a whole number between 1 and p = {most}; got {tau!r}")
         self.tau = int(tau)
         self.constraints.checked_size(self.tau)
-        self._last_fit: tuple[bytes, SubsetFit] | None = None
+        self._last_fit: tuple[bytes, SubsetFit, Array] | None = None
 
     @classmethod
     def from_rows(
@@ -566,19 +566,23 @@ class SparseRidgeProblem:
         SubsetFit
 
         """
+        return self.fit_and_factor(support)[0]
+
+    def fit_and_factor(self, support: ArrayLike) -> tuple[SubsetFit, Array]:
+        """What :meth:`fit` gives, and the :meth:`factor` at the given γ that it comes from."""
         columns = np.asarray(support, dtype=np.intp).ravel()
-        s = columns.size
-        if s == 0:
-            return SubsetFit(np.empty(0), self.yy, 0.0)
+        if columns.size == 0:
+            return SubsetFit(np.empty(0), self.yy, 0.0), np.full((1, 1), math.sqrt(self.yy))
         key = columns.tobytes()
         known = self._last_fit  # Callers often ask for the objective and then the coefficients.
         if known is not None and known[0] == key:
-            return known[1]
+            return known[1:]
         ridge, asked = self.given_gamma / 2.0, self.constraints
         bounds = (asked.lower[columns], asked.upper[columns]) if asked.bounded else None
-        fit = ridge_fit(self.data, columns, ridge, bounds)
-        self._last_fit = (key, fit)
-        return fit
+        R = augmented_triangle(self.data, columns, ridge)
+        fit = ridge_fit(self.data, columns, ridge, R, bounds)
+        self._last_fit = (key, fit, R)
+        return fit, R
 
     def objective(self, support: ArrayLike) -> float:
         """f_S(γ): the least objective over coefficients supported on ``support``.

@@ -44,7 +44,11 @@ class SubsetFit(NamedTuple):
 
 
 def ridge_fit(
-    data: Rows, columns: Index, ridge: float, bounds: tuple[Array, Array] | None = None
+    data: Rows,
+    columns: Index,
+    ridge: float,
+    R: Array,
+    bounds: tuple[Array, Array] | None = None,
 ) -> SubsetFit:
     """The fit of least ‖y − X_Sβ‖² + ridge ‖β‖² on some columns S, of least norm if there are more.
 
@@ -56,11 +60,11 @@ def ridge_fit(
         columns at length 1, up to which a singular value of X counts as 0.
     columns: The s columns S, distinct positions among those of X.
     ridge: γ/2 ≥ 0.
+    R, shape (s + 1, s + 1): What :func:`augmented_triangle` gives of these.
     bounds: The least and the greatest coefficient of every column, shape (s,) each.
     Returns: The fit, with s coefficients in the order of ``columns``.
     """
     s, share = columns.size, data.share_of_fits(ridge)
-    R = augmented_triangle(data, columns, ridge)
     # The largest singular value is at most √s, so that s·share is at least the share of it.
     dependent = not independent_columns(inflation_factors(R[:s, :s]), s * share)
     if dependent:
@@ -338,11 +342,17 @@ def independent_columns(inflation: Array, least_value: float) -> bool:
 
 def inflation_factors(R: Array) -> Array:
     """Variance inflation factors of the columns of an upper triangle; ∞ where it is singular."""
+    return inverse_and_inflation(R)[1]
+
+
+def inverse_and_inflation(R: Array) -> tuple[Array, Array]:
+    """The inverse of an upper triangle, and what :func:`inflation_factors` says of it."""
     if R.size == 0:
-        return np.empty(0)
+        return R, np.empty(0)
     inverse, failed = sla.lapack.dtrtri(R)
     found = np.einsum("ij,ij->i", inverse, inverse) * np.einsum("ij,ij->j", R, R)
-    return np.full(R.shape[0], np.inf) if failed or not np.isfinite(found).all() else found
+    singular = failed or not np.isfinite(found).all()
+    return inverse, np.full(R.shape[0], np.inf) if singular else found
 
 
 def augmented_triangle(data: Rows, columns: Index, ridge: float) -> Array:

@@ -178,7 +178,8 @@ def best_support(
     found = _BACKENDS[checked_backend(backend)](
         problem, tol=tol, warm_starts=start, n_jobs=n_jobs, **limited
     )
-    return first_answer(problem, found) if found.proved else found
+    # The search of this package ends with the first of the supports that tie.
+    return first_answer(problem, found) if found.proved and backend != "native" else found
 
 
 def _native(
@@ -194,11 +195,10 @@ def _native(
     search = SizeSearch(problem, size, warm_starts, **how).run(limits)
     (found,) = search.answers
     closed = found.objective <= nothing_left(problem.yy) or found.gap <= max(tol, BOUND_SHARE)
-    return replace(
-        found,
-        status=Status.OPTIMAL if closed else found.status,
-        work=found.work._replace(n_nodes=search.n_nodes, seconds=limits.elapsed()),
-    )
+    if closed and not found.proved:
+        found = first_answer(problem, replace(found, status=Status.OPTIMAL))
+    work = found.work._replace(n_nodes=search.n_nodes, seconds=limits.elapsed())
+    return replace(found, work=work)
 
 
 register_backend("native", _native)

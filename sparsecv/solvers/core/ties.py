@@ -16,17 +16,19 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy.linalg as sla
 from numpy.typing import NDArray
 
 from ..kernels.linalg import TIE, Array
 from .problem import SparseRidgeProblem
 from .result import Answer, nothing_left
-from .subset_fit import SubsetFit
+from .subset_fit import SubsetFit, inverse_and_inflation
 
 # Exchanges are fitted where a quick formula puts the objective above that of the support by at most
 # this share of yᵀy, which is far above the formula's rounding. It is a choice.
 NEAR_SHARE = 1e-7
+# Rounding may move the formula by less than this share of yᵀy times the root of a column's variance
+# inflation factor. It is a choice.
+LOST_SHARE = 1e-14
 # A column counts as determined by others, so that the formula says nothing of it, where they leave
 # at most this share of its squared length. It is a choice.
 DETERMINED_SHARE = 1e-9
@@ -78,7 +80,7 @@ def first_by_exchanges(problem: SparseRidgeProblem, support: NDArray[np.intp]) -
     best = problem.fit(support)
     # Ties are not transitive where rounding is at their limit, so that exchanges are counted.
     for _ in range(4 * problem.p if best.objective > nothing_left(problem.yy) else 0):
-        for other in _exchanged(problem, support, best.objective):
+        for other in _exchanged(problem, support):
             fit = problem.fit(other)
             if ranking([best, fit], [support, other])[0] == 1:
                 support, best = other, fit
@@ -92,7 +94,7 @@ def has_ties(problem: SparseRidgeProblem, support: NDArray[np.intp]) -> bool:
     """Whether exchanging one unit of a support for another may leave its objective as it is."""
     if problem.constraints.bounded:
         return False
-    return bool(_exchanged(problem, support, problem.objective(support)))
+    return bool(_exchanged(problem, support))
 
 
 def first_answer(problem: SparseRidgeProblem, answer: Answer) -> Answer:
@@ -105,40 +107,52 @@ def first_answer(problem: SparseRidgeProblem, answer: Answer) -> Answer:
     return replace(answer, support=support, objective=objective, lower_bound=bound)
 
 
-def _exchanged(
-    problem: SparseRidgeProblem, support: NDArray[np.intp], objective: float
-) -> list[NDArray[np.intp]]:
+def _exchanged(problem: SparseRidgeProblem, support: NDArray[np.intp]) -> list[NDArray[np.intp]]:
     """Supports that differ from one by one unit and may be as good, in lexicographic order."""
     rules, found = problem.constraints, list[NDArray[np.intp]]()
-    own = rules.units(support)
-    others = np.setdiff1d(np.flatnonzero(~rules.exclude), own)
-    for unit in own[~rules.include[own]].tolist():
-        rest = support[rules.unit[support] != unit]
-        near = others if rules.grouped else _near(problem, rest, others, objective)
-        for other in near[rules.cost[near] <= rules.cost[unit]].tolist():
-            found.append(np.sort(np.append(rest, np.flatnonzero(rules.unit == other))))
+    own, free = rules.units(support), ~rules.exclude
+    free[own] = False
+    others = np.flatnonzero(free)
+    if rules.grouped or others.size == 0:
+        near = np.ones((own.size, others.size), dtype=np.bool_)
+    else:
+        near = _near(problem, support, others)
+    near &= (rules.cost[others] <= rules.cost[own][:, None]) & ~rules.include[own][:, None]
+    for i, k in np.argwhere(near).tolist():
+        rest, other = support[rules.unit[support] != own[i]], others[k]
+        found.append(np.sort(np.append(rest, np.flatnonzero(rules.unit == other))))
     return sorted(found, key=tuple)
 
 
 def _near(
-    problem: SparseRidgeProblem, rest: NDArray[np.intp], others: NDArray[np.intp], objective: float
-) -> NDArray[np.intp]:
-    """The columns beside which the columns ``rest`` may have an objective, or a smaller one.
+    problem: SparseRidgeProblem, support: NDArray[np.intp], others: NDArray[np.intp]
+) -> NDArray[np.bool_]:
+    """Whether another column may have as small an objective in the place of one of the support.
 
-    Column i takes (x_iᵀr)² / (|x_i|² + γ/2 − |v_i|²) off the objective of the other columns, r
-    their residual and v_i what they explain of x_i.
+    Without column i of the support S the objective is larger by β_i²/d_i, d_i the entry i of the
+    diagonal of (X_SᵀX_S + (γ/2) I)⁻¹. Let column j leave the residual e with S, and have the
+    coefficient a_i on column i there. Then it takes (eᵀy + a_iβ_i/d_i)² / (|e|² + a_i²/d_i) off.
+
+    others: The k columns that are not in the support.
+    Returns: Shape (s, k).
     """
-    s, table, ridge = rest.size, problem.triangle, 0.5 * problem.gamma
-    factor = problem.factor(rest)  # The working γ keeps pivots above 0.
-    products = table[:, np.append(rest, problem.p)].T @ table[:, others]
+    s, ridge = support.size, 0.5 * problem.gamma
+    if problem.gamma == problem.given_gamma:
+        _, whole = problem.fit_and_factor(support)
+    else:
+        whole = problem.factor(support)  # The working γ keeps pivots above 0.
+    inverse, inflation = inverse_and_inflation(whole[:s, :s])
+    if not np.isfinite(inflation).all():
+        return np.ones((s, others.size), dtype=np.bool_)
+    products = (problem.rows[:, np.append(support, problem.p)].T @ problem.rows)[:, others]
+    across = inverse.T @ products[:s]
+    squares = problem.squared_lengths[others] + ridge
+    left = squares - np.einsum("ij,ij->j", across, across)
+    root = np.sqrt(np.einsum("ij,ij->i", inverse, inverse))[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):
-        across = products[:s]
-        if s > 0:
-            across, _ = sla.lapack.dtrtrs(factor[:s, :s], across, trans=1)
-        squares = np.einsum("ij,ij->j", table[:, others], table[:, others])
-        left = squares + ridge - np.einsum("ij,ij->j", across, across)
-        along = products[-1] - factor[:s, s] @ across
-        value = factor[s, s] ** 2 - along**2 / left
-    determined = ~(left > DETERMINED_SHARE * (squares + ridge))
-    near = determined | ~(value > objective + NEAR_SHARE * problem.yy)
-    return np.asarray(others[near], dtype=np.intp)
+        on, own = inverse @ across / root, (inverse @ whole[:s, s])[:, None] / root
+        left = left + on * on
+        taken = (products[s] - whole[:s, s] @ across + on * own) ** 2 / left
+    share = np.maximum(NEAR_SHARE, LOST_SHARE * np.sqrt(inflation))[:, None]
+    determined = ~(left > DETERMINED_SHARE * squares)
+    return np.asarray(determined | ~(own * own - taken > share * problem.yy))

@@ -20,6 +20,10 @@ class InputError(ValueError):
     """The input is bad; the message is one line on the column, row or option, and what to do."""
 
 
+class SolverUnavailable(ValueError):
+    """An outside solver's package or licence is missing; the message is one line."""
+
+
 class ConstantColumnWarning(UserWarning):
     """A column holds one value only and was left out."""
 

@@ -64,9 +64,15 @@ WINGS = (
     "selection/row_removals/",
     "selection/truncated/",
     "solvers/backends/",
+    "report/audit/",
+    "report/audit_sections/",
+    "report/questions/",
     "solvers/certificate/",
     "solvers/core/certificate_file/",
+    "solvers/solution/",
 )
+# What users and tests call: these modules alone import wings, and nothing of the core imports them.
+OPENS_WINGS = ("estimators/", "cli/", "__init__/", "solvers/__init__/")
 # Modules that say what rounding may take off a bound or an error. A smaller literal than the number
 # elsewhere in solvers/ and cv/ says the same again.
 ROUNDING = {
@@ -333,9 +339,9 @@ def across_the_door(modules: list[Module]) -> Iterator[str]:
 
 
 def wings_in_the_core(modules: list[Module]) -> Iterator[str]:
-    """Imports of a wing by a module that is neither in a wing nor in estimators/ or cli/."""
+    """Imports of a wing by a module that is neither in a wing nor a door."""
     for module in modules:
-        if f"{module.name[:-3]}/".startswith((*WINGS, "estimators/", "cli/", "__init__")):
+        if f"{module.name[:-3]}/".startswith((*WINGS, *OPENS_WINGS)):
             continue
         for node in ast.walk(module.tree):
             if isinstance(node, ast.ImportFrom):

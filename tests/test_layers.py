@@ -23,11 +23,12 @@ LAYERS = [  # top to bottom; what stands on one line may not import each other
     ["_version", "clock", "errors", "verify"],
 ]
 SOLVERS = [
+    ["solution"],
+    ["backends"],
     ["api", "paths"],
     ["answers"],
     ["executor"],
     ["cluster"],
-    ["backends"],
     ["certificate"],
     ["branching"],
     ["ridge_fits"],

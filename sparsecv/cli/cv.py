@@ -17,9 +17,10 @@ from ..errors import InputError
 from ..plots import curves, over_gamma, size_path
 from ..report.audit import audited
 from ..report.details import why_chosen
-from ..report.frames import alternatives_of_sizes, criteria_of_sizes
+from ..report.frames import criteria_of_sizes
 from ..report.peers import linear_peers
 from ..report.progress import Steps
+from ..report.questions import alternatives_of_sizes
 from ..selection.certified_choice import choice_certificate
 from ..selection.claims import beyond_certificate
 from ..selection.intervals import fold_models

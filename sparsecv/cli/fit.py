@@ -13,8 +13,8 @@ from ..design.design import Protocol
 from ..design.prepare import ALL_ROWS, prepare
 from ..plots.size_path import plot_size_path
 from ..report.audit import audited
-from ..report.frames import inference_of
 from ..report.progress import Steps
+from ..report.questions import inference_of
 from ..selection.certified_choice import model_certificate
 from ..selection.criteria import checked_criterion
 from ..selection.inference import covered_spread

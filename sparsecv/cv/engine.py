@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..design.fold_data import FoldData
-from ..errors import InputError
-from ..solvers.backends.optional_dependencies import SolverUnavailable
+from ..errors import InputError, SolverUnavailable
 from ..solvers.core.error_margin import is_blurred
 from ..solvers.core.limits import Limits, OutOfTime, StopFlag
 from ..solvers.core.result import Status

@@ -369,3 +369,16 @@ class CVResult:
             one_se=int(self.taus[one_se]),
             one_se_gamma_index=at_one_se,
         )
+
+
+def bias_corrected(error: Array, trained: Array | float, without: Array) -> Array:
+    """Bias-corrected CV errors (Burman 1989; Section 5 of "Consistent Cross Validation").
+
+    The correction removes the part of the CV error that comes from training on fewer rows.
+
+    error, shape (...): CV errors.
+    trained, shape (...): Mean losses on all rows of the models of all rows.
+    without, shape (..., k): Mean losses on all rows of the models without each fold.
+    Returns: error + trained − the mean of ``without`` over folds.
+    """
+    return np.asarray(error + trained - without.mean(axis=-1))

@@ -449,3 +449,32 @@ def _row_numbers(part: Any, n: int) -> Index:
     if increasing.size != rows.size:
         raise ValueError("a row is listed twice")
     return increasing.astype(np.intp)
+
+
+def checked_partition(
+    label: Any, n: int, nested: bool, weights: NDArray[np.float64] | None = None
+) -> tuple[Index, int]:
+    """Checked folds of n rows: the fold of every row, shape (n,), and the number of folds.
+
+    nested: Whether pairs of folds are left out, which needs at least 3 folds.
+    weights, shape (n,), optional: Weights of the rows.
+    Raises InputError: The folds do not hold out every row exactly once, are too few, or a fold has
+        no row of a weight above 0.
+    """
+    if label is None:
+        raise InputError(
+            "nested cross-validation and stability need folds that hold out every row exactly once "
+            "and train on the rest"
+        )
+    found = np.asarray(label, dtype=np.intp)
+    k = int(found.max()) + 1 if found.size else 0
+    if found.shape != (n,) or k < 2 or np.unique(found).size != k:
+        raise InputError(f"folds must label {n} rows 0..k-1 with k >= 2 and none empty")
+    if nested and k < 3:
+        raise InputError(f"nested cross-validation needs at least 3 folds; got {k}")
+    if weights is not None and (empty := np.bincount(found, weights) == 0.0).any():
+        raise InputError(
+            f"fold {int(empty.argmax()) + 1} of {k} has no row with a weight above 0, so that its "
+            "mean loss is not defined: use fewer folds"
+        )
+    return found, k

@@ -10,15 +10,12 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from ..design.model import Model, values_of
-from ..report.frames import (
+from ..report.frames import coefficients_frame, comparison, criteria_of_sizes, path_frame
+from ..report.questions import (
     alternatives_of_sizes,
-    coefficients_frame,
-    comparison,
-    criteria_of_sizes,
     importance_of,
     inference_of,
     near_best_of,
-    path_frame,
 )
 from ..selection.study import check_size
 from .base import SparseLinearModel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..report.robustness import influence_of_rows, partitions_of_rows, removals_of_rows
+from ..report.questions import influence_of_rows, partitions_of_rows, removals_of_rows
 from ..solvers.core.limits import Limits
 from .answers import ModelAnswers
 from .validation import checked_count

@@ -19,10 +19,10 @@ from ..design.folds import make_folds
 from ..errors import InputError, UnprovedWarning, not_installed, warn_caller
 from ..estimators.sparse_ridge_cv import SparseRidgeCV
 from ..report.progress import tell, telling
-from ..solvers.api import solve
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Answer, Status, relative_gap
+from ..solvers.solution import solve
 from ..tables.columns import is_integer
 from .budget import solve_budget
 

@@ -24,9 +24,16 @@ from ..selection.nested import NestedError, PeerError, nested_error, peer_errors
 from ..selection.result import Result
 from ..solvers.core.certificate_file import Certificate
 from ..solvers.core.limits import Limits
-from .frames import comparison, importance_of, inference_of, near_best_of
+from .frames import comparison
 from .peers import fitted_peers
-from .robustness import influence_of_rows, partitions_of_rows, removals_of_features
+from .questions import (
+    importance_of,
+    inference_of,
+    influence_of_rows,
+    near_best_of,
+    partitions_of_rows,
+    removals_of_features,
+)
 from .sections import counted, listed, number, p_value_text, percent
 
 if TYPE_CHECKING:

@@ -15,8 +15,9 @@ import numpy as np
 from sklearn.model_selection import ParameterGrid, train_test_split
 from sklearn.utils import indexable
 
+from ..design.folds import checked_partition
 from ..errors import InputError
-from ..stability.fold_losses import Array, checked_partition, losses_of, losses_without
+from ..stability.fold_losses import Array, losses_of, losses_without
 from ..stability.learners import EstimatorLearner, folds_for
 from ..stability.losses import checked_loss
 from .deviations import development_set_bound

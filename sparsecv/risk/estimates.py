@@ -17,8 +17,9 @@ import numpy as np
 from sklearn.model_selection import LeavePOut, ShuffleSplit
 from sklearn.utils import check_random_state, indexable
 
+from ..cv.results import bias_corrected
 from ..errors import InputError
-from ..stability.fold_losses import Array, Index, bias_corrected, losses_of
+from ..stability.fold_losses import Array, Index, losses_of
 from ..stability.learners import EstimatorLearner, folds_for
 from ..stability.losses import checked_loss
 

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cv.alternating import grown_grid
+from ..cv.grid import grown_grid
 from ..cv.plan import RunPlan
 from ..cv.progress import Late, all_done
 from ..cv.settings import DEFAULT_GAMMAS

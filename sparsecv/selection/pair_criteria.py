@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..cv.progress import Late
-from ..cv.results import Array, CVResult
+from ..cv.results import Array, CVResult, bias_corrected
 from ..solvers.core.column_rules import ResolvedRules
 from ..solvers.core.limits import OutOfTime
 from ..solvers.core.result import Status
 from ..solvers.ridge_fits import known_path
 from ..stability.algorithm import criterion, select
-from ..stability.fold_losses import PartialErrors, Task, bias_corrected, partial_errors
+from ..stability.fold_losses import PartialErrors, Task, partial_errors
 from ..stability.sparse_ridge import SparseRidgeLearner
 from .study import Study
 

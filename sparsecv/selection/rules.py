@@ -11,8 +11,8 @@ from typing import NamedTuple
 from ..cv.settings import GammaSpan, Settings
 from ..design.design import Array
 from ..design.fold_data import FoldData
+from ..design.folds import checked_partition
 from ..errors import InputError
-from ..stability.fold_losses import checked_partition
 
 
 class Rule(NamedTuple):

@@ -11,9 +11,8 @@ from ..cv.results import CVResult
 from ..cv.settings import checked_gammas, checked_taus
 from ..design.model import fitted_model
 from ..design.prepare import Prepared
-from ..errors import InputError
+from ..errors import InputError, SolverUnavailable
 from ..solvers.api import best_support
-from ..solvers.backends.optional_dependencies import SolverUnavailable
 from ..solvers.core.limits import Limits
 from ..solvers.core.result import Status, worst
 from ..solvers.leaps.gathering import best_subset

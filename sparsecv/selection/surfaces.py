@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..cv.alternating import alternate, grown_grid
+from ..cv.alternating import alternate
 from ..cv.checkpoint import Checkpoint
 from ..cv.engine import Surface
 from ..cv.global_gamma import GLOBAL_TOLERANCE, VISITED_EVERY, global_minimum
+from ..cv.grid import grown_grid
 from ..cv.ledger import Ledger
 from ..cv.needs import Need, of_everything, of_minimum, of_one_se, of_pairs
 from ..cv.progress import Late, Report

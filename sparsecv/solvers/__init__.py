@@ -3,8 +3,9 @@
 Nothing here knows of folds or cross-validation.
 """
 
-from .api import available_backends, register_backend, solve
-from .backends.optional_dependencies import SolverUnavailable
+from ..errors import SolverUnavailable
+from . import backends  # noqa: F401  # The package registers its solvers.
+from .api import available_backends, register_backend
 from .branching.single import branch_and_bound
 from .branching.size_sweep import solve_sizes
 from .core.problem import SparseRidgeProblem
@@ -16,10 +17,12 @@ from .paths import support_path
 from .relaxation.ellipsoid import ellipsoid
 from .relaxation.perspective import perspective_relaxation, relaxation_path, screen
 from .ridge_fits import SupportPath
+from .solution import Solution, solve
 from .supports.path import heuristic_support
 
 __all__ = [
     "Answer",
+    "Solution",
     "SolverUnavailable",
     "SparseRidgeProblem",
     "Status",

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError
+from ..cv.results import bias_corrected
+from ..design.folds import checked_partition
 from ..solvers.core.limits import Limits
 from ..solvers.executor import run_units
 
@@ -75,19 +76,6 @@ class PartialErrors(NamedTuple):
         return bias_corrected(self.cv_error, self.trained, self.without)
 
 
-def bias_corrected(error: Array, trained: Array | float, without: Array) -> Array:
-    """Bias-corrected CV errors (Burman 1989; Section 5 of "Consistent Cross Validation").
-
-    The correction removes the part of the CV error that comes from training on fewer rows.
-
-    error, shape (...): CV errors.
-    trained, shape (...): Mean losses on all rows of the models of all rows.
-    without, shape (..., k): Mean losses on all rows of the models without each fold.
-    Returns: error + trained − the mean of ``without`` over folds.
-    """
-    return np.asarray(error + trained - without.mean(axis=-1))
-
-
 def subsets(k: int, nested: bool = True) -> list[Subset]:
     """The sets of folds that models leave out in Algorithm 1: none, one fold, or two folds.
 
@@ -96,35 +84,6 @@ def subsets(k: int, nested: bool = True) -> list[Subset]:
     """
     single: list[Subset] = [(), *((t,) for t in range(k))]
     return single + (list(itertools.combinations(range(k), 2)) if nested else [])
-
-
-def checked_partition(
-    label: Any, n: int, nested: bool, weights: Array | None = None
-) -> tuple[Index, int]:
-    """Checked folds of n rows: the fold of every row, shape (n,), and the number of folds.
-
-    nested: Whether pairs of folds are left out, which needs at least 3 folds.
-    weights, shape (n,), optional: Weights of the rows.
-    Raises InputError: The folds do not hold out every row exactly once, are too few, or a fold has
-        no row of a weight above 0.
-    """
-    if label is None:
-        raise InputError(
-            "nested cross-validation and stability need folds that hold out every row exactly once "
-            "and train on the rest"
-        )
-    found = np.asarray(label, dtype=np.intp)
-    k = int(found.max()) + 1 if found.size else 0
-    if found.shape != (n,) or k < 2 or np.unique(found).size != k:
-        raise InputError(f"folds must label {n} rows 0..k-1 with k >= 2 and none empty")
-    if nested and k < 3:
-        raise InputError(f"nested cross-validation needs at least 3 folds; got {k}")
-    if weights is not None and (empty := np.bincount(found, weights) == 0.0).any():
-        raise InputError(
-            f"fold {int(empty.argmax()) + 1} of {k} has no row with a weight above 0, so that its "
-            "mean loss is not defined: use fewer folds"
-        )
-    return found, k
 
 
 def losses_of(

@@ -365,7 +365,6 @@ s.ellipsoid(problem(), 9.0, epsilon=1.0) -> epsilon must be < gamma
 s.ellipsoid(problem(), 9.0, epsilon=-1e5) -> indefinite
 s.ellipsoid(problem(), 9.0, beta=[1.0, np.nan, 0.0]) -> beta must be 3 finite numbers
 s.solve(problem(X, Y, tau=2), node_limit=0, tol=0.0).certificate() -> needs a proved solution
-s.best_subsets(problem())[0].certificate() -> answers of sparsecv.solvers.solve
 # constraints
 asked(include="age") -> include must be a list of columns, such as
 asked(include=["d"]) -> include: there is no column 'd'

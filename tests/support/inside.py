@@ -9,11 +9,12 @@ import is imported in tests from where users import it.
 from sparsecv.cli.main import main
 from sparsecv.clock import CLOCK
 from sparsecv.cv import alternating
-from sparsecv.cv.alternating import alternate, grown_grid
+from sparsecv.cv.alternating import alternate
 from sparsecv.cv.checkpoint import Checkpoint, CheckpointFolder
 from sparsecv.cv.engine import Surface, cross_validate
 from sparsecv.cv.fold_proofs import Prover
 from sparsecv.cv.gamma_step import FixedSupports
+from sparsecv.cv.grid import grown_grid
 from sparsecv.cv.ledger import Ledger
 from sparsecv.cv.needs import Need
 from sparsecv.cv.plan import RunPlan

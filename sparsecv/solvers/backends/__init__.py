@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache, partial
 
+from ...errors import SolverUnavailable
+from ..api import register_backend
 from .conic import claimed
 from .gurobi import solve_gurobi
 from .highs import solve_highs
-from .optional_dependencies import SolverUnavailable, missing, mosek_guarded
-from .oracle import Solver, outer_approximation
+from .optional_dependencies import missing, mosek_guarded
+from .oracle import Solver, outer_approximation, prove
 
 RUNS: dict[str, tuple[Solver, Sequence[str]]] = {
     "highs": (partial(outer_approximation, solve_highs), ["highspy"]),
@@ -20,9 +22,7 @@ RUNS: dict[str, tuple[Solver, Sequence[str]]] = {
 
 @lru_cache
 def lacking(name: str) -> str | None:
-    """What an outside solver lacks here, in one line; None where it can run."""
-    if name not in RUNS:
-        return None
+    """What a solver of RUNS lacks here, in one line; None where it can run."""
     return missing(*RUNS[name][1]) or (_mosek_licence() if name == "mosek" else None)
 
 
@@ -36,3 +36,7 @@ def _mosek_licence() -> str | None:
     except (SolverUnavailable, mosek.Error) as error:
         return str(error)
     return None
+
+
+for _name, (_run, _) in RUNS.items():
+    register_backend(_name, partial(prove, _run), partial(lacking, _name))

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from ...errors import SolverUnavailable
 from ..core.result import Status
-from .optional_dependencies import SolverUnavailable, required
+from .optional_dependencies import required
 from .oracle import MASTER_TOLERANCE, Claim, Oracle
 
 _LOCAL = threading.local()  # ``env`` is the Gurobi environment of a thread.

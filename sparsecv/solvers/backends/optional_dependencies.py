@@ -10,7 +10,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from ...errors import not_installed
+from ...errors import SolverUnavailable, not_installed
 from ..core.threads import SharedByThreads
 
 EXTRAS = {
@@ -19,10 +19,6 @@ EXTRAS = {
     "mosek": "mosek",
     "cvxpy": "mosek",
 }
-
-
-class SolverUnavailable(ValueError):
-    """An outside solver's package or licence is missing; the message is one line."""
 
 
 def _silence() -> Callable[[], object]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
@@ -10,9 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...errors import InputError
 from ..kernels.linalg import EPS
-from .certificate_file import Certificate
 from .leaves import Leaves
 
 
@@ -114,13 +112,12 @@ class Answer:
     rounding: float = 0.0
     leaves: Leaves | None = field(default=None, repr=False, compare=False)
     coef: NDArray[np.float64] = field(default_factory=lambda: NO_COEFFICIENTS, compare=False)
-    _certify: Callable[[], Certificate] | None = field(default=None, repr=False, compare=False)
 
     def joined(self, later: Answer, work: Work) -> Answer:
         """This answer, which is not proved, and that of a later search for the same size.
 
-        It has the better support, the larger bound and the later status. ``rounding``, ``coef`` and
-        the certificate are those of single searches, which joined answers lack.
+        It has the better support, the larger bound and the later status. ``rounding`` and ``coef``
+        are those of single searches, which joined answers lack.
 
         work: Nodes and time of the joined answer.
         """
@@ -161,37 +158,6 @@ class Answer:
     def history(self) -> tuple[tuple[float, float, float], ...]:
         """Seconds, objective and lower bound of the branch-and-bound tree as its gap shrank."""
         return self.work.history
-
-    def certificate(self) -> Certificate:
-        """Return a proof that no other support of this size is better by a millionth.
-
-        ``sparsecv verify`` checks it with whole numbers alone, and so does ``verify.py``, which
-        needs nothing but Python. The proof is searched for anew, with the support known.
-
-        Returns
-        -------
-        Certificate
-            Its ``save`` writes the proof and the table that the proof is about.
-
-        Raises
-        ------
-        InputError
-            The answer is not one of ``solve``, or not proved; or the problem was not made from X
-            and y, has constraints, γ = 0 or more than 500 columns, or its tree is too large.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from sparsecv.solvers import SparseRidgeProblem, solve
-        >>> problem = SparseRidgeProblem(np.eye(3), np.array([1.0, 3.0, 2.0]), gamma=1.0, tau=2)
-        >>> print(solve(problem).certificate().claim[1])
-        Columns with the objective 5.33333333323: x1, x2
-        """
-        if not self.proved:
-            raise InputError(f"a certificate needs a proved solution; this one is: {self.status}")
-        if self._certify is None:
-            raise InputError("certificates are written by answers of sparsecv.solvers.solve")
-        return self._certify()
 
 
 def nothing_known(size: int) -> Answer:

@@ -32,7 +32,13 @@ from sparsecv.solvers import (
     perspective_relaxation,
     solve,
 )
-from sparsecv.solvers.relaxation.root import reduced_root, relaxed_node
+from sparsecv.solvers.relaxation.root import (
+    Incumbent,
+    Root,
+    improve_incumbent,
+    reduced_root,
+    relaxed_node,
+)
 
 
 def between(problem: SparseRidgeProblem, **options: Any) -> tuple[Answer, float]:
@@ -179,6 +185,23 @@ def test_threads_share_one_tree(n_jobs: int) -> None:
         cut = branch_and_bound(problem, n_jobs=n_jobs, limits=Limits(None, 40))
         assert cut.lower_bound <= alone.objective
         assert cut.objective >= alone.objective * (1 - 1e-6)
+
+
+def test_a_rounded_relaxation_is_improved_among_its_own_columns() -> None:
+    """Of many columns those of largest |g| are swapped, and g is nearly 0 where β is not."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 620))
+    problem = SparseRidgeProblem(
+        X, 10.0 * X[:, 5] + 0.1 * rng.standard_normal(40), gamma=1e-6, tau=1
+    )
+    root, beta, other = Root.of(problem), np.zeros(620), np.array([610])
+    beta[5] = problem.fit([5]).coef[0]
+    relaxer = Relaxer.of(problem, None, root.units, state=root.state)
+    relaxer.start(beta, 1e-3)
+    incumbent = Incumbent(problem, [])
+    incumbent.support, incumbent.objective = other, problem.objective(other)
+    improve_incumbent(incumbent, root, relaxer, None)
+    assert incumbent.support.tolist() == [5]
 
 
 def open_rows(search: Search) -> list[bytes]:

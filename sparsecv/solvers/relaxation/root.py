@@ -195,21 +195,23 @@ def improve_incumbent(
     """Improve the rounded relaxation and the incumbent by single swaps among promising columns."""
     problem, w = incumbent.problem, relaxer.terms.w
     shares, include = relaxer.g * relaxer.g / w, problem.constraints.include
-    # The search keeps the 600 columns of largest g²/w (a choice) and those of the incumbent.
-    columns = np.union1d(root.units[largest(shares, 600)], incumbent.support)
-    if gram is not None and columns.size == root.units.size:
-        G, b = gram.G, gram.b
-    else:
-        rows = problem.rows
-        G, b = rows[:, columns].T @ rows[:, columns], rows[:, columns].T @ rows[:, problem.p]
     # Columns of largest |β|√w come first. Columns without a coefficient follow by g²/w.
     size = np.abs(relaxer.beta) * np.sqrt(w)
     size = np.where(size > 0.0, size, -1.0 / (1.0 + shares))
     size = np.where(root.state == IN, np.inf, size)
+    rounded = root.units[largest(size, problem.tau)]
+    # The search keeps the 600 columns of largest g²/w (a choice) and those of both starts.
+    promising = np.union1d(root.units[largest(shares, 600)], rounded)
+    columns = np.union1d(promising, incumbent.support)
+    if gram is not None and np.array_equal(columns, root.units):
+        G, b = gram.G, gram.b
+    else:
+        rows = problem.rows
+        G, b = rows[:, columns].T @ rows[:, columns], rows[:, columns].T @ rows[:, problem.p]
     ridge, kept = problem.gamma / 2.0, include[columns]
     starts = [
         complete_support(G, b, ridge, np.searchsorted(columns, start), problem.tau)
-        for start in (incumbent.support, root.units[largest(size, problem.tau)])
+        for start in (incumbent.support, rounded)
     ]
     same = np.array_equal(np.sort(starts[0]), np.sort(starts[1]))
     incumbent.offer(columns[after_swaps(G, b, ridge, starts[same:], kept)])

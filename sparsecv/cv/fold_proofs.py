@@ -76,19 +76,21 @@ def prove_fold(
         rows are not all rows.
     backend: The solver of the problem, or "" for branch and bound.
     Returns: The proof, and lower and upper bounds on the fold's error, which are 0 and ∞ where the
-        support is proved optimal. Under constraints the bounds are those of models without
-        constraints that are as good as the incumbent.
+        support is proved optimal, and where the grace of the run is over. Under constraints the
+        bounds are those of models without constraints that are as good as the incumbent.
     """
     problem = folds.data.training(j).replace(gamma=gamma_and_tau[0], tau=gamma_and_tau[1])
     gram = None if backend else folds.gram(j, problem)
     found = searched(problem, starts, limits, gram, backend=backend)
-    if found.proved:
+    if found.proved or limits.overdue:
         return found, 0.0, np.inf
     support = found.support
     if problem.constraints.plain:
         support = pad_support(support, problem.tau, problem.p)
     upper, free = min(upper, problem.objective(support)), problem.unconstrained()
-    relaxed = perspective_relaxation(free, extract=True, gram=gram, gap=1e-4)
+    # The bounds hold at any coefficients. After the limit the relaxation has as long as the search.
+    again = limits.longer(limits.elapsed())
+    relaxed = perspective_relaxation(free, extract=True, gram=gram, gap=1e-4, limits=again)
     held_out, spectrum = folds.data.held_out(j), folds.spectrum(j, problem)
     bounds = fold_bounds(free, (relaxed.beta,), full_bound, upper, *held_out, spectrum=spectrum)
     return found, *bounds

@@ -9,6 +9,7 @@ PySINDy is an extra: ``pip install "sparsecv[pysindy]"``.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -240,10 +241,11 @@ class SparseRidgeOptimizer(_Optimizer):
 
         Returns: The solution of every equation, in their order.
         """
-        limits, answers = Limits(self.regression_timeout), list[Answer]()
-        for t, one in enumerate(equations):
-            tell("fitting the equations", t, len(equations))
-            answers.append(one.solved(limits.share(len(equations) - t).remaining()))
+        answers = list[Answer]()
+        shares = _shares(self.regression_timeout, len(equations))
+        for one, seconds in zip(equations, shares, strict=True):
+            tell("fitting the equations", len(answers), len(equations))
+            answers.append(one.solved(seconds))
         pairs = list(zip(answers, equations, strict=True))
         objectives = [answer.objective + one.constant for answer, one in pairs]
         bounds = [answer.lower_bound + one.constant for answer, one in pairs]
@@ -348,6 +350,25 @@ class SparseRidgeOptimizer(_Optimizer):
         return fixed
 
 
+def _shares(seconds: float | None, n_equations: int) -> Iterator[float | None]:
+    """The seconds of each equation in turn, an equal share of those that are left.
+
+    A search ends between two steps of its work, so that an equation may take longer than its share.
+    The longest delay of the equations before is kept free, and the last equation ends in time.
+
+    seconds: The limit of all equations together; None gives every equation None.
+    """
+    limits, delay = Limits(seconds), 0.0
+    for equations_left in range(n_equations, 0, -1):
+        left = limits.remaining()
+        if left is None:
+            yield None
+            continue
+        share, began = max(0.0, left - delay) / equations_left, limits.elapsed()
+        yield share
+        delay = max(delay, limits.elapsed() - began - share)
+
+
 class _Equation:
     """One equation, the coefficients that are fixed taken out.
 
@@ -436,8 +457,9 @@ class SparseRidgeCVOptimizer(_Optimizer):
         "one-se" takes the fewest terms whose CV error is within one standard error of the least,
         "minimum" the least CV error; the other rules of :class:`sparsecv.SparseRidgeCV` work, too.
     regression_timeout : float or None
-        Seconds for all equations together, each of which has an equal share of those that are left;
-        what is not proved by then is an estimate.
+        Seconds for all equations together, each of which has an equal share of those that are left,
+        less the longest time by which an equation before was late; what is not proved by then is an
+        estimate.
     normalize_columns : bool
         Divide the columns of X by their lengths first; α then weighs the scaled coefficients.
     copy_X : bool
@@ -511,8 +533,7 @@ class SparseRidgeCVOptimizer(_Optimizer):
         self.models_: list[SparseRidgeCV | None] = []
         self.proved_: list[bool] = []
         coef = np.zeros((n_targets, x.shape[1]))
-        limits = Limits(self.regression_timeout)
-        for t in range(n_targets):
+        for t, seconds in enumerate(_shares(self.regression_timeout, n_targets)):
             tell("fitting the equations", t, n_targets)
             if most == 0 or not y[:, t].any():
                 self.models_.append(None)
@@ -525,7 +546,7 @@ class SparseRidgeCVOptimizer(_Optimizer):
                 fit_intercept=False,
                 standardize=False,
                 rule=self.rule,
-                time_limit=limits.share(n_targets - t).remaining(),
+                time_limit=seconds,
                 verbose=1 if self.verbose else None,
             )
             with warnings.catch_warnings(record=True) as caught:

@@ -38,10 +38,18 @@ from support.inside import (
 from support.stand_ins import StandIn, real, until_closed
 
 from sparsecv import SparseRidgeCV
+from sparsecv.cv.fold_proofs import FoldForms, prove_fold
 from sparsecv.cv.progress import TimedReport
 from sparsecv.cv.settings import default_taus
 from sparsecv.errors import UnprovedWarning
-from sparsecv.solvers import answers, best_subsets_rows_deleted, support_path
+from sparsecv.solvers import (
+    Answer,
+    SparseRidgeProblem,
+    answers,
+    best_subsets_rows_deleted,
+    solve,
+    support_path,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore::sparsecv.errors.ConstantColumnWarning")
 
@@ -124,6 +132,36 @@ def test_limits_leave_intervals(method: str, cv: Any, only_shared: bool) -> None
     assert only_shared or open_sizes[0] > 0
     assert open_sizes[-1] == 0
     assert open_sizes == sorted(open_sizes, reverse=True)
+
+
+@pytest.mark.parametrize(("seconds", "allowed"), [(0.2, 4.0), (4.2, 0.3), (4.6, None)])
+def test_a_relaxation_after_a_search_has_a_limit(
+    seconds: float, allowed: float | None, stand_in: StandIn
+) -> None:
+    """After the limit it has as long as the search, and ends with the grace of the run."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 12)), rng.standard_normal(40)
+    relaxed, left = real("relaxation_of_a_fold"), list[float | None]()
+
+    def search(problem: SparseRidgeProblem, *_: Any, **how: Any) -> Answer:
+        clock.now += seconds
+        return solve(problem, node_limit=0)
+
+    def relaxation(*problem: Any, limits: Limits, **how: Any) -> Any:
+        left.append(limits.remaining())
+        return relaxed(*problem, limits=limits, **how)
+
+    stand_in(search_of_a_fold=search, relaxation_of_a_fold=relaxation)
+    forms = FoldForms(RowFolds(RowTable(X, y, True), make_folds(8, 40)))
+    with WorkClock() as clock:
+        limits = Limits(4.0)  # and a grace of half a second
+        found, low, high = prove_fold(forms, 0, (1e-3, 6), np.inf, [], 0.0, "", limits)
+    assert not found.proved
+    if allowed is None:
+        assert (left, low, high) == ([], 0.0, np.inf)
+    else:
+        assert left == [pytest.approx(allowed)]
+        assert 0.0 <= low < high < np.inf
 
 
 @pytest.mark.parametrize("method", ["exact", "grid"])

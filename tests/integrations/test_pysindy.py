@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, LeaveOneGroupOut, PredefinedSplit
+from support.clocks import WorkClock
 from support.stand_ins import StandIn
 
 from sparsecv.errors import InputError, UnprovedWarning
@@ -284,29 +285,44 @@ def test_what_cross_validation_is_refused_or_finds_nothing_in() -> None:
     pickle.loads(pickle.dumps(opt))
 
 
-def test_all_equations_share_one_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the number of equations; every one has an equal share of the seconds left."""
+@pytest.mark.parametrize("delay", [0.0, 0.7])
+@pytest.mark.parametrize("sizes_by_cv", [True, False])
+def test_all_equations_share_one_limit(
+    sizes_by_cv: bool, delay: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seven equations that each take all of their share, and are late, end within the limit."""
     given: list[float] = []
 
-    class Watched(ours.SparseRidgeCV):  # type: ignore[misc, name-defined]
-        def __init__(self, **how: Any) -> None:
-            given.append(how["time_limit"])
-            super().__init__(**how)
+    def take(seconds: float) -> None:
+        given.append(seconds)
+        clock.now += seconds + delay
 
-    monkeypatch.setattr(ours, "SparseRidgeCV", Watched)
-    X, Y = system(3, q=7)
-    found = SparseRidgeCVOptimizer(cv=2).fit(X, Y)
-    assert found.regression_timeout == 20
-    assert len(given) == sum(model is not None for model in found.models_)
-    assert all(seconds <= 20.0 / (7 - t) for t, seconds in enumerate(given))
-    seconds: list[float] = []
+    class Watched(ours.SparseRidgeCV):  # type: ignore[misc, name-defined]
+        def fit(self, *rows: Any, **how: Any) -> Any:
+            take(self.time_limit)
+            return self.set_params(time_limit=None).fit_as_ever(*rows, **how)
+
+        fit_as_ever = ours.SparseRidgeCV.fit
+
+    def watched(problem: Any, time_limit: float, **how: Any) -> Any:
+        take(time_limit)
+        return solve(problem, **how)
+
     solve = ours.solve
-    monkeypatch.setattr(
-        ours, "solve", lambda *a, **how: seconds.append(how["time_limit"]) or solve(*a, **how)
-    )
-    SparseRidgeOptimizer(None, [2] * 7, regression_timeout=7.0).fit(X, Y)
-    assert seconds[0] <= 1.0
-    assert all(one <= 7.0 / (7 - t) for t, one in enumerate(seconds))
+    monkeypatch.setattr(ours, "SparseRidgeCV", Watched)
+    monkeypatch.setattr(ours, "solve", watched)
+    X, Y = system(3, p=4, q=7)
+    Y[:, 2] = 0.0  # is no work, and what its share leaves goes to the others
+    if sizes_by_cv:
+        optimizer = SparseRidgeCVOptimizer(cv=2, max_size=2)
+    else:
+        optimizer = SparseRidgeOptimizer(None, [2, 2, 0, 2, 2, 2, 2], regression_timeout=20)
+    with WorkClock() as clock:
+        optimizer.fit(X, Y)
+    assert optimizer.regression_timeout == 20
+    assert len(given) == 6
+    assert given[0] == pytest.approx(20.0 / 7.0)
+    assert clock.now == pytest.approx(20.0)
 
 
 def test_one_line_shows_all_equations(stand_in: StandIn) -> None:

@@ -77,7 +77,9 @@ TARGETS = {
     "prove_a_cell": "cv.prove_cells.CellProver._prove_cell",
     "prove_cells": "cv.prove_cells.CellProver.prove",
     "prove_sizes": "cv.prove_sizes.SizesProver.prove",
+    "relaxation_of_a_fold": "cv.fold_proofs.perspective_relaxation",
     "run_search": "solvers.branching.search.Search.run",
+    "search_of_a_fold": "cv.fold_proofs.searched",
     "search_model": "cv.fold_proofs.Prover.search_model",
     "solved_by_cones": "solvers.backends.conic.solved",
     # intervals, margins and models

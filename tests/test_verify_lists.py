@@ -13,7 +13,6 @@ from support.constrained import exact_ridge
 from support.inside import Limits, audited, near_certificate, proof_of
 
 from sparsecv import SparseRidge, SparseRidgeCV, verify
-from sparsecv.solvers.core.certificate_file import Certificate
 
 HOW: list[dict[str, Any]] = [{"tau": 2, "gamma": 1.0}, {"tau": 2, "gamma": 0.0}, {"tau": "bic"}]
 
@@ -26,13 +25,13 @@ def fitted(seed: int, how: dict[str, Any]) -> tuple[Any, np.ndarray, np.ndarray]
     return SparseRidge(**how, standardize=False).fit(X, y), X, y
 
 
-def listing(model: Any, within: float) -> Certificate:
+def listing(model: Any, within: float) -> Any:
     found = model.near_best(within)
     supports = [np.array(one, dtype=np.intp) for one in found["columns"]]
     return near_certificate(model._kept_fit(), supports, within, Limits())
 
 
-def saved(one: Certificate, folder: Path) -> tuple[str, str]:
+def saved(one: Any, folder: Path) -> tuple[str, str]:
     one.save(folder / "proof.txt")
     return str(folder / "proof.txt"), str(folder / "proof.txt.csv")
 
@@ -60,13 +59,13 @@ def test_a_list_is_that_of_exact_enumeration(how: dict[str, Any], tmp_path: Path
             assert float(values[tuple(one)]) == pytest.approx(float(value), rel=1e-9)
 
 
-def forged(made: Certificate, change: Callable[[dict[str, Any], list[Any]], None]) -> Certificate:
+def forged(made: Any, change: Callable[[dict[str, Any], list[Any]], None]) -> Any:
     """The certificate with a changed head or blocks, and the words that belong to them."""
     head, *blocks = [json.loads(x) for x in made.text.split("\n") if x[:1] == "{"]
     change(head, blocks)
     lines = [json.dumps(one) for one in (head, *blocks)]
     words = verify.claim(json.loads(lines[0], parse_float=str))
-    return Certificate(words, "\n".join([verify.FORMAT, *words, *lines, ""]), made.data)
+    return type(made)(words, "\n".join([verify.FORMAT, *words, *lines, ""]), made.data)
 
 
 def leave_out(head: dict[str, Any], blocks: list[Any]) -> None:

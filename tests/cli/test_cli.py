@@ -182,7 +182,8 @@ def entries(found: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 def test_outer_folds_start_unasked_after_short_fits_alone() -> None:
     """Five seconds of fitting decide, here of a clock that every look at it moves by a second."""
     write_csv(Path("t.csv"), *growing_columns())
-    assert run_json("cv", "t.csv", "--gamma", "1")["nested"] is not None
+    with WorkClock():
+        assert run_json("cv", "t.csv", "--gamma", "1")["nested"] is not None
     with WorkClock(by_look=1.0):
         assert run_json("cv", "t.csv", "--gamma", "1")["nested"] is None
         assert run_json("cv", "t.csv", "--gamma", "1", "--nested")["nested"] is not None

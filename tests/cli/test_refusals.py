@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from support.commands import Capture, complaint
+from support.commands import Capture, complaint, run_json
 from support.inside import main
 from support.stand_ins import StandIn
 from support.tables import growing_columns, write_csv
-
-from sparsecv.cli.grids import parse_gammas, parse_taus
-from sparsecv.errors import InputError
 
 SOME = "a,b,w,y\n" + "".join(f"{i % 5},{i * i % 7},{int(i < 2)},{i % 4}\n" for i in range(12))
 WEIGHED = "w,a,g,y\n1,2,u,3\n2,1,v,4\n0,5,u,5\n1,4,v,7\n"
@@ -162,35 +158,39 @@ def test_one_line_before_any_search(command: str, capsys: Capture) -> None:
 
 
 @pytest.mark.parametrize(
-    ("parse", "text", "values"),
+    ("option", "text", "values"),
     [
-        (parse_gammas, " 3 ", [3.0]),
-        (parse_gammas, "10, 0.1", [10.0, 0.1]),
-        (parse_gammas, "1e-4:1e4:9", [1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0, 1e3, 1e4]),
-        (parse_gammas, "2:2:1", [2.0]),
-        (parse_taus, "1:4", [1, 2, 3, 4]),
-        (parse_taus, " 2 : 2 ", [2]),
-        (parse_taus, "5,2,8", [5, 2, 8]),
-        (parse_taus, "0", [0]),  # the range is checked once p is known
+        ("--gamma", " 3 ", [3.0]),
+        ("--gamma", "10, 0.1", [10.0, 0.1]),
+        ("--gamma", "1e-4:1e4:9", [1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0, 1e3, 1e4]),
+        ("--gamma", "2:2:1", [2.0]),
+        ("--tau", "1:4", [1, 2, 3, 4]),
+        ("--tau", " 2 : 2 ", [2]),
+        ("--tau", "5,2,3", [2, 3, 5]),
+        ("--tau", " ALL ", [1, 2, 3, 4, 5]),
     ],
 )
-def test_lists_and_grids(parse: Callable[[str], Any], text: str, values: list[float]) -> None:
-    np.testing.assert_allclose(parse(text), values, rtol=1e-14)
-    assert parse_taus(" ALL ") is None
+def test_lists_and_grids(option: str, text: str, values: list[float]) -> None:
+    table = write_csv(Path("t.csv"), *growing_columns())
+    quick = ["--rule", "minimum", "--no-nested", "--time-limit", "0", "--folds", "2"]
+    results = run_json("cv", table, "--gamma", "1", option, text, *quick, status=1)["results"]
+    found = [one["gamma"] for one in results] if option == "--gamma" else results[0]["tau"]
+    np.testing.assert_allclose(found, values, rtol=1e-14)
 
 
+@pytest.mark.usefixtures("nothing_is_searched")
 @pytest.mark.parametrize(
-    ("parse", "texts"),
+    ("option", "texts"),
     [
-        (parse_gammas, "|x|1,,2|1,x|1:2|1:2:|1:2:0|1:2:1|1:2:-3|1:2:2.5|2:1:3|0:1:3|-1:1:3"),
-        (parse_gammas, "1:inf:3|nan:1:3|1:2:3:4|1:2,3|1:10:999999999999|-1|nan|1,-2|1e400"),
-        (parse_taus, "|x|1.5|1,|4:2|1:2:3|:|1:|1:99999999999|9999999999999999999|1:1" + "0" * 19),
+        ("--gamma", "|x|1,,2|1,x|1:2|1:2:|1:2:0|1:2:1|1:2:-3|1:2:2.5|2:1:3|0:1:3|-1:1:3"),
+        ("--gamma", "1:inf:3|nan:1:3|1:2:3:4|1:2,3|1:10:999999999999|-1|nan|1,-2|1e400"),
+        ("--tau", "|x|1.5|1,|4:2|1:2:3|:|1:|1:99999999999|9999999999999999999|1:1" + "0" * 19),
     ],
 )
-def test_texts_that_are_no_grid(parse: Callable[[str], Any], texts: str) -> None:
+def test_texts_that_are_no_grid(option: str, texts: str, capsys: Capture) -> None:
+    table = str(write_csv(Path("t.csv"), *growing_columns()))
     for text in texts.split("|"):
-        with pytest.raises(InputError, match=r"--gamma|gamma must be finite and >= 0|--tau"):
-            parse(text)
+        complaint(capsys, ["cv", table, f"{option}={text}"], [option[2:]])
 
 
 def test_what_is_unusual_is_no_fault(capsys: Capture) -> None:

@@ -36,7 +36,6 @@ from support.stand_ins import StandIn
 from sparsecv import SparseRidgeCV
 from sparsecv.cv.gamma_step import gamma_step
 from sparsecv.errors import InputError
-from sparsecv.selection.claims import step_is_proved
 from sparsecv.selection.weights import soft_least
 from sparsecv.solvers import Status
 
@@ -121,13 +120,6 @@ def test_no_gamma_step_is_taken_twice_on_the_same_supports(
     assert first == again
 
 
-def test_an_empty_interval_is_refused() -> None:
-    data = folds_of(0)
-    fixed = FixedSupports.of(data, [np.array([0])] * data.folds.k)
-    with pytest.raises(ValueError, match="low < high"):
-        gamma_step(fixed, 1.0, low=1.0, high=1.0)
-
-
 @pytest.mark.parametrize("cv", ["loo", 5])
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_default_start_is_as_good_as_a_fine_grid(cv: str | int, seed: int) -> None:
@@ -151,7 +143,6 @@ def test_every_step_of_the_trace_is_exact_and_follows_from_the_one_before() -> N
         assert step.predicted < step.cv_error
     for step in found.trace:
         exact = cross_validate(data, [step.gamma], taus)
-        assert step_is_proved(found, step)
         assert step.tau == exact.best().tau
         assert step.cv_error == pytest.approx(exact.best().cv_error, rel=1e-12)
 

@@ -19,7 +19,6 @@ from support.inside import (
     RowFolds,
     RowTable,
     Settings,
-    StopFlag,
     Summary,
     cross_validate,
     least_is_proved,
@@ -28,9 +27,7 @@ from support.inside import (
     make_synthetic,
 )
 from support.problems import regression
-from support.stand_ins import StandIn
-
-from sparsecv.cv.engine import interruptible
+from support.stand_ins import StandIn, real
 
 pytestmark = pytest.mark.filterwarnings("ignore::sparsecv.errors.ConstantColumnWarning")
 
@@ -221,13 +218,20 @@ def test_a_column_of_ones_can_be_selected_where_there_is_no_intercept() -> None:
         assert all(one.models[0].tolist() == [3] for one in result.by_gamma)
 
 
-def test_an_ignored_ctrl_c_stays_ignored() -> None:
+def test_an_ignored_ctrl_c_stays_ignored(stand_in: StandIn) -> None:
+    unit = real("fold_unit")
+
+    def pressed(*given: Any) -> Any:
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+        signal.raise_signal(signal.SIGINT)
+        return unit(*given)
+
+    stand_in(fold_unit=pressed)
+    X, y = regression(20, 4, {0: 1.0})
+    case = Case(X, y, Protocol(), 4, [1.0])
     previous = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        with interruptible(StopFlag()) as stop:
-            assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-            signal.raise_signal(signal.SIGINT)
-            assert not stop.is_set()
+        assert case.run("exact").complete
     finally:
         signal.signal(signal.SIGINT, previous)
 

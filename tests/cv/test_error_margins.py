@@ -25,6 +25,7 @@ from support.inside import (
     Settings,
     SizeRound,
     cross_validate,
+    error_margin,
     inner_weights,
     known_path,
     least_is_proved,
@@ -38,12 +39,6 @@ from sparsecv import SparseRidgeCV
 from sparsecv.errors import UnprovedWarning
 from sparsecv.selection.projection import ridge_unit
 from sparsecv.solvers import SparseRidgeProblem, Status
-from sparsecv.solvers.core.error_margin import (
-    moved_by_any,
-    moved_errors,
-    path_margins,
-    support_margin,
-)
 
 Array = NDArray[np.float64]
 
@@ -119,7 +114,7 @@ def test_the_margin_of_one_support_holds_what_rounding_does() -> None:
             support = np.arange(3)
             coef = problem.fit(support).coef
             error = float(np.sum((H[:, -1] - H[:, :-1] @ coef) ** 2))
-            margin = support_margin(problem, support, H[:, :-1], H[:, -1], error)
+            margin = error_margin.support_margin(problem, support, H[:, :-1], H[:, -1], error)
             folds = make_folds([(np.flatnonzero(train), np.array([7]))], y.size)
             truth = exact_errors(Table(X, y, None, True), folds, [gamma], np.array([3])).low[0, 0]
             assert abs(error - truth) <= margin, (seed, gamma)
@@ -134,13 +129,13 @@ def test_one_factor_bounds_the_margins_of_all_supports(n: int) -> None:
     A, H = rng.standard_normal((n, 6)), rng.standard_normal((4, 6))
     for gamma in (1e-6, 1e-2, 1e2):
         problem = SparseRidgeProblem(A[:, :-1], A[:, -1], gamma=gamma, tau=5)
-        moved = moved_by_any(problem, np.arange(5), gamma, H[:, :-1], H[:, -1])
+        moved = error_margin.moved_by_any(problem, np.arange(5), gamma, H[:, :-1], H[:, -1])
         for support in ([0], [1, 3], [0, 2, 4], [0, 1, 2, 3, 4]):
             S = np.array(support)
             residual = H[:, -1] - H[:, S] @ problem.fit(S).coef
             error = float(residual @ residual)
-            margin = support_margin(problem, S, H[:, :-1], H[:, -1], error)
-            assert margin <= 1.01 * moved_errors(np.array(error), np.array(moved))
+            margin = error_margin.support_margin(problem, S, H[:, :-1], H[:, -1], error)
+            assert margin <= 1.01 * error_margin.moved_errors(np.array(error), np.array(moved))
 
 
 def test_a_tiny_gamma_does_not_send_the_supports_of_others_to_a_look_at_each(
@@ -160,13 +155,15 @@ def test_a_tiny_gamma_does_not_send_the_supports_of_others_to_a_look_at_each(
     path = known_path(problem, gammas, np.array([2, 3]), np.array([[[0, 1, -1], [0, 1, 2]]] * 4))
     held = H[:, :-1], H[:, -1]
     errors, looked_at = path.squared_errors(*held), list[float]()
+    margin_of = error_margin.support_margin
 
     def counted(at: SparseRidgeProblem, *more: Any) -> float:
         looked_at.append(at.given_gamma)
-        return support_margin(at, *more)
+        return margin_of(at, *more)
 
     stand_in(support_margin=counted)
-    margins = path_margins(problem, gammas, path.supports, *held, errors, 1e-6 * errors)
+    least = 1e-6 * errors
+    margins = error_margin.path_margins(problem, gammas, path.supports, *held, errors, least)
     assert set(looked_at).isdisjoint({1e6, 1e8})
     for t, size in enumerate((2, 3)):
         table = Table(X[:, :size], y, None, True)

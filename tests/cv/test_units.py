@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.linalg as sla
 from support.inside import (
     CellProver,
     RowFolds,
     RowMoments,
+    Rows,
     RowTable,
     Settings,
     cross_validate,
@@ -24,7 +26,6 @@ from support.stand_ins import StandIn, real
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from sparsecv.solvers.backends.optional_dependencies import quiet_stdout
-from sparsecv.solvers.core import rows as table
 from sparsecv.solvers.core.threads import one_blas_thread
 
 
@@ -113,14 +114,14 @@ def test_the_last_thread_to_leave_lets_standard_output_speak(capfd: Any) -> None
 
 def test_threads_do_not_wait_for_values_of_other_objects(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two folds decompose their rows at once, in two threads."""
-    real, both = table.sla.svd, threading.Barrier(2, timeout=10.0)
+    real, both = sla.svd, threading.Barrier(2, timeout=10.0)
 
     def svd(*args: Any, **options: Any) -> Any:
         both.wait()
         return real(*args, **options)
 
-    monkeypatch.setattr(table.sla, "svd", svd)
-    folds = [table.Rows(np.eye(4)[:, : 3 + j]) for j in range(2)]
+    monkeypatch.setattr(sla, "svd", svd)
+    folds = [Rows(np.eye(4)[:, : 3 + j]) for j in range(2)]
     with ThreadPoolExecutor(2) as pool:
         sizes = [s.size for _, s, _ in pool.map(lambda fold: fold.singular, folds)]
     assert sizes == [2, 3]

@@ -20,10 +20,10 @@ from support.inside import (
     cross_validate,
     make_design,
     make_folds,
+    prepare,
 )
 from support.problems import regression
 
-from sparsecv.design import prepare as pipeline
 from sparsecv.errors import ConstantColumnWarning, InputError
 
 Array = NDArray[np.float64]
@@ -129,9 +129,9 @@ def test_offsets_that_take_every_digit_are_refused() -> None:
     X[:, 4] = 1e12  # a level: its coefficient alone is at stake
     lazy = DaskTable(da.from_array(X, chunks=(20, 5)), da.from_array(y, chunks=20))
     with pytest.raises(InputError, match=r"column 'x3' has a mean of 1e\+08 beside"):
-        pipeline.prepare(lazy, "4", Protocol(intercept=False))
+        prepare(lazy, "4", Protocol(intercept=False))
     with pytest.warns(ConstantColumnWarning, match="'x4'"):
-        pipeline.prepare(lazy, "4", Protocol())
+        prepare(lazy, "4", Protocol())
 
 
 @pytest.mark.parametrize("intercept", [True, False])

@@ -126,10 +126,6 @@ def test_names_and_positions_mean_the_columns_of_the_frame() -> None:
     groups = Constraints(groups={"place": ["city", "b"]})
     model = SparseRidge(tau=1, constraints=groups).fit(frame, y)
     assert model.support_.tolist() in ([1, 2, 3, 5], [0], [4])
-    with pytest.raises(InputError, match="no column 'cite'; did you mean 'city'"):
-        SparseRidge(constraints=Constraints(include=["cite"])).fit(frame, y)
-    with pytest.raises(InputError, match="5 labels for 4 columns"):
-        SparseRidge(constraints=Constraints(groups=["a"] * 5)).fit(frame, y)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -146,8 +142,6 @@ def test_unknown_levels(kind: str) -> None:
     zero = SparseRidge(tau=3, unknown="zero").fit(KINDS[kind](frame), y)
     expected = dummies(other).to_numpy() @ zero.coef_ + zero.intercept_
     np.testing.assert_allclose(zero.predict(given), expected, rtol=1e-12)
-    with pytest.raises(InputError, match="unknown must be"):
-        SparseRidge(unknown="none").fit(frame, y)
 
 
 def test_missing_text() -> None:
@@ -200,8 +194,6 @@ def test_missing_numbers_of_pandas_beside_text() -> None:
         np.testing.assert_array_equal(model.predict(other), by_hand.predict(holed))
         with pytest.raises(InputError, match=r"NaN in column 'new'"):
             SparseRidge().fit(other, y)
-    with pytest.raises(InputError, match="'new' is neither numeric nor text"):
-        SparseRidge().fit(frame.assign(new=1j), y)
 
 
 def test_a_column_with_the_name_of_a_level(tmp_path: Path) -> None:

@@ -68,13 +68,9 @@ def test_constant_columns() -> None:
         without = clone(model).fit(X[:, kept], y)
         np.testing.assert_allclose(model.coef_[kept], without.coef_, rtol=1e-12)
         np.testing.assert_allclose(model.predict(frame), without.predict(X[:, kept]), rtol=1e-12)
-    with pytest.raises(InputError, match="every feature column is constant"):
-        SparseRidge().fit(np.ones((5, 2)), np.arange(5.0))
     with pytest.warns(LoweredSizeWarning, match="tau = 4 is used"):
         model = SparseRidge(tau=5).fit(frame, y)
     assert (model.tau_, len(model.support_)) == (4, 4)
-    with pytest.raises(InputError, match="p = 5"):
-        SparseRidge(tau=6).fit(frame, y)
 
 
 def test_constant_response() -> None:

@@ -175,6 +175,10 @@ default(gammas="global:1") -> 'global:LO:HI'
 default(gammas="global:2:1") -> 'global:LO:HI'
 default(gammas="global:a:b") -> 'global:LO:HI'
 default(gammas="global", rule="projected") -> averages models over values of gamma
+default(gammas="global:1:1") -> 'global:LO:HI'
+default(gammas="global:-1:1") -> 'global:LO:HI'
+default(gammas="global", tol=0.0) -> (0, 1)
+default(np.hstack([X] * 10), gammas="global") -> at most 45 columns
 default(gammas="global", method="search") -> method must be auto or exact
 default(gammas="global", constraints=Constraints(include=[0])) -> serves no constraints
 default(rule="best") -> rule must be
@@ -224,6 +228,11 @@ ridge(texts()).predict(texts()[["a", "town"]]) -> X lacks the column 'b'
 ridge(texts()).predict(texts()[["a", "b"]]) -> X lacks the column 'town'
 ridge(texts()).predict(texts(c=ANY)) -> X has 'c', which fit has not seen
 *(cv(groups=group_missing(m, k)) for m in MISSING for k in KINDS) -> row 3 has no group
+default(weights=np.ones(3)) -> one weight per row
+*(default(weights=np.full(40, w)) for w in (-1.0, np.nan)) -> finite and >= 0
+default(weights=np.zeros(40)) -> above zero for at least 2 rows
+default(weights=["a"] * 40) -> numbers >= 0
+cv(groups=np.ones(3)) -> groups needs one entry per row
 cv(groups=group_missing(None), cv="loo") -> row 3 has no group
 cv(groups=mixed()) -> make all of them text
 cv(groups=np.arange(40) // 14, cv=3, nested=True) -> nested, outer fold 1 of 3 | folds of whole
@@ -352,7 +361,7 @@ s.solve(problem(), backend="cplex") -> cplex | auto | native
 s.support_path(problem(), [-1.0], [1]) -> gamma
 s.support_path(problem(), [1.0], [1], solver="quick") -> solver must be one of
 s.supports_along_gamma(problem(np.eye(46), np.ones(46)), 0.1, 1.0) -> at most 45 columns
-s.supports_along_gamma(problem(), 1.0, 1.0) -> 0 <= low < high
+*(s.supports_along_gamma(problem(), *ends) for ends in RANGES) -> 0 <= low < high
 s.best_subsets_rows_deleted(problem(), X0[:, :2], Y0) -> rows must be
 s.best_subsets_rows_deleted(problem(), X0, Y0[:3]) -> rows must be
 s.best_subsets_rows_deleted(problem(), X0[0], Y0[:1]) -> rows must be
@@ -396,6 +405,7 @@ stability(estimator=SparseRidge(constraints=TWO), param_grid=SMALL) -> a size of
 MISSING = (None, np.nan, pd.NA, pd.NaT)
 KINDS = (np.asarray, pd.Series, pd.Categorical)
 GAMMAS = (-1.0, np.nan, np.inf, -np.inf)
+RANGES = ((-1.0, 1.0), (1.0, 1.0), (2.0, 1.0), (0.1, np.inf))
 TAUS = (0, -1, 4, True, False, 2.0, 1.5, "2", None, np.float64(1.0))
 FACTORS = (1e-300, 1e-160, 1e160)
 PRODUCTS = (1e-155, 1e-100, 1e100)

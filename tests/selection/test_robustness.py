@@ -12,12 +12,11 @@ import pytest
 from numpy.typing import NDArray
 from support.fresh import draws
 from support.problems import regression
-from support.stand_ins import StandIn
+from support.stand_ins import StandIn, real
 from support.tables import real_table
 
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV
 from sparsecv.errors import UnprovedWarning
-from sparsecv.selection.row_influence import Lighter
 from sparsecv.selection.row_removals import Fit
 
 Array = NDArray[np.float64]
@@ -173,9 +172,9 @@ def test_a_support_of_lost_digits_leaves_rows_to_searches_of_their_own(
     model = SparseRidge(2, 0.0).fit(X, y)
     exact = model.row_influence()
     first = exact.loc[~exact["stays"], "columns"].iloc[0]
-    of = Lighter.objectives
+    of = real("objectives_without_rows")
 
-    def lost(self: Lighter, support: NDArray[np.intp], some: NDArray[np.intp]) -> Array:
+    def lost(self: Any, support: NDArray[np.intp], some: NDArray[np.intp]) -> Array:
         found = of(self, support, some)
         return np.full(found.size, np.nan) if support.tolist() == first else found
 

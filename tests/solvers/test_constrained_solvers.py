@@ -10,7 +10,7 @@ from scipy.optimize import nnls
 from support.brute_force import Data, exact_given, exact_moments, exact_objective
 from support.constrained import TOGETHER, random_rules
 from support.families import constrained_case
-from support.inside import GramForm, Limits, Relaxer, UnitConstraints
+from support.inside import GramForm, Limits, Relaxer, UnitConstraints, linalg
 from support.stand_ins import StandIn
 
 from sparsecv import Constraints
@@ -23,7 +23,6 @@ from sparsecv.solvers import (
     solve_sizes,
     support_path,
 )
-from sparsecv.solvers.kernels.linalg import column_worth
 from sparsecv.solvers.relaxation.root import Root
 
 Array = np.ndarray
@@ -122,7 +121,7 @@ def test_the_worth_of_a_column_is_the_largest_gain_within_its_bounds() -> None:
         low, high = -rng.exponential(), rng.exponential()
         if rng.random() < 0.3:
             low, high = (-np.inf, np.inf) if rng.random() < 0.5 else (0.0, np.inf)
-        worth = column_worth.py_func(slope, w, low, high)
+        worth = linalg.column_worth.py_func(slope, w, low, high)
         beta = np.clip(np.linspace(-3.0 / w, 3.0 / w, 20_001) * (1.0 + abs(slope)), low, high)
         tried = (2.0 * slope * beta - w * beta**2).max()
         assert tried <= worth * (1.0 + 1e-12) + 1e-15

@@ -7,10 +7,10 @@ import pandas as pd
 import pytest
 from support.counted_attacks import counted_units
 from support.fresh import draws
+from support.inside import UnitConstraints
 
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV
 from sparsecv.errors import InputError
-from sparsecv.solvers.core.constraints import UnitConstraints
 
 
 def test_no_search_errs_where_units_count_more_than_once() -> None:

@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 from support.constrained import exact_least_norm_within
 from support.folds import about_mean
 from support.fresh import draws
-from support.inside import UnitConstraints, independence
+from support.inside import UnitConstraints, error_margin, independence
 from support.no_ridge_attacks import DependentTable, dependent_tables
 
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV
 from sparsecv.errors import InputError, UnprovedWarning
 from sparsecv.solvers import SparseRidgeProblem
-from sparsecv.solvers.core.error_margin import support_margin
 
 Array = NDArray[np.float64]
 
@@ -155,7 +154,7 @@ def test_held_out_errors_within_signs_are_off_by_no_more_than_is_said() -> None:
             _, beta = exact_least_norm_within(train, drawn.rules(), model)
             left = [row[-1] - sum(row[j] * v for j, v in beta.items()) for row in held]
             own = float(np.sum((Z[:, -1] - Z[:, support] @ problem.fit(support).coef) ** 2))
-            margin = support_margin(problem, support, Z[:, :-1], Z[:, -1], own)
+            margin = error_margin.support_margin(problem, support, Z[:, :-1], Z[:, -1], own)
             known += margin < 1e-6 * own
             assert abs(own - float(sum(one**2 for one in left))) <= margin, (note, model)
     assert known > 5

@@ -18,7 +18,6 @@ from support.fresh import plain_run
 from support.inside import Limits, envelope
 from support.problems import ugly_problem
 
-from sparsecv.errors import InputError
 from sparsecv.solvers import SparseRidgeProblem, Status, supports_along_gamma
 from sparsecv.solvers.leaps.gamma_range import GammaRange
 
@@ -111,13 +110,6 @@ def test_a_range_from_zero_begins_with_the_supports_of_plain_best_subset(seed: i
         assert intervals[0].low == 0.0
         assert intervals[0].support is not None
         assert tuple(intervals[0].support.tolist()) == best
-
-
-@pytest.mark.parametrize(("low", "high"), [(-1.0, 1.0), (1.0, 1.0), (2.0, 1.0), (0.1, np.inf)])
-def test_a_range_that_is_none_is_refused(low: float, high: float) -> None:
-    problem = SparseRidgeProblem(np.eye(3), np.ones(3), gamma=1.0, tau=2)
-    with pytest.raises(InputError, match="0 <= low < high"):
-        supports_along_gamma(problem, low, high)
 
 
 @pytest.mark.parametrize(("case", "seed"), [(0, 3), (0, 6), (1, 0), (1, 6)])

@@ -9,7 +9,6 @@ from support.fresh import examples
 from support.inside import FREE, IN, OUT, CutForm, GramForm, Leaves, expand
 from support.problems import ugly_problem
 
-from sparsecv.solvers.leaps.open_nodes import families
 from sparsecv.solvers.relaxation.ellipsoid import ShiftedForm
 
 
@@ -59,8 +58,6 @@ def test_fits_of_any_leaves_are_those_of_their_columns(seed: int) -> None:
     states = rng.choice([FREE, FREE, IN, OUT], size=(9, problem.p)).astype(np.int8)
     leaves, yy = Leaves.at_zero(states, problem.p), problem.yy
     members = states != OUT
-    runs = [run for run, _ in families(members)]
-    assert [i for run in runs for i in range(run.start, run.stop)] == list(range(9))
     loss = [one for fits in expand(problem, leaves, np.zeros((0, problem.p))) for one in fits.loss]
     expected = [problem.objective(np.flatnonzero(row)) for row in members if row.any()]
     if problem.gamma > 1e-6 * float(np.diag(problem.G).max()):

@@ -12,11 +12,9 @@ import pytest
 from support.answers import ended
 from support.clocks import WorkClock
 from support.inside import (
-    MAX_COLUMNS,
     Limits,
     SizeAlone,
     StopFlag,
-    Work,
     checked_backend,
     enumerated,
 )
@@ -37,7 +35,6 @@ from sparsecv.solvers import (
     supports_along_gamma,
 )
 from sparsecv.solvers.branching.size_sweep import SizeSearch
-from sparsecv.solvers.core.result import nothing_known
 
 FEW, MANY = pure_noise(0, 60, 45, 1e-2), pure_noise(0, 90, 60, 1e-3)  # hopeless to finish
 
@@ -72,7 +69,9 @@ def test_a_search_on_a_triangle_goes_on_where_it_stopped(tau: int) -> None:
 
 def test_what_is_not_known_is_not_proved() -> None:
     """Before any search the objective is infinite, and no gap is closed."""
-    assert nothing_known(3).gap == 1.0
+    nothing: Any = {"support": np.arange(0), "objective": np.inf, "lower_bound": 0.0}
+    known = Answer(size=3, status=Status.TIME_LIMIT, **nothing)
+    assert known.gap == 1.0
 
 
 def one_size(limits: Limits) -> Any:
@@ -142,7 +141,7 @@ def test_trees_of_all_sizes_count_their_nodes(name: str, nodes: int) -> None:
 
 
 def test_too_many_columns_for_a_tree_leave_time_and_flags() -> None:
-    wide = problem_of(plain(0, 5, MAX_COLUMNS + 1))
+    wide = problem_of(plain(0, 5, 168 + 1))
     for limits, status in (
         (Limits(0.0), Status.TIME_LIMIT),
         (Limits(stop=raised(0.0)), Status.INTERRUPTED),
@@ -170,7 +169,6 @@ def test_registered_backends_are_called(stand_in: StandIn) -> None:
             objective=1.0,
             lower_bound=0.5,
             status=Status.TIME_LIMIT,
-            work=Work(3),
         )
 
     register_backend("fake", fake)

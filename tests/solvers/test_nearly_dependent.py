@@ -10,7 +10,7 @@ import pytest
 from support.brute_force import exact_given, exact_moments, exact_objective
 from support.constrained import Rules, exact_bounded
 from support.fresh import draws
-from support.inside import independence, plan
+from support.inside import independence, linalg, plan
 from support.stand_ins import standing_in
 
 from sparsecv import Constraints
@@ -24,7 +24,6 @@ from sparsecv.solvers import (
     solve,
     support_path,
 )
-from sparsecv.solvers.kernels.linalg import trailing_inverse
 
 
 def test_the_support_of_all_columns_is_bounded_by_more_than_its_fit() -> None:
@@ -93,7 +92,7 @@ def test_all_columns_are_not_called_optimal_where_their_fit_loses_digits() -> No
 
 def test_coefficients_beside_the_inverse_keep_the_digits_of_back_substitution() -> None:
     """A product of the inverse triangle and the right side is off by up to a million units."""
-    compute = getattr(trailing_inverse, "py_func", trailing_inverse)
+    compute = getattr(linalg.trailing_inverse, "py_func", linalg.trailing_inverse)
     for seed in range(20):
         rng = np.random.default_rng(seed)
         X, apart = rng.standard_normal((12, 5)), 10.0 ** rng.uniform(-8, -6)

@@ -16,7 +16,7 @@ from support.brute_force import (
 )
 from support.doors import known_without_tree
 from support.fresh import examples
-from support.inside import FREE, IN, MAX_COLUMNS, OUT, Leaves, Limits, expand, rounding
+from support.inside import FREE, IN, OUT, Leaves, Limits, expand, rounding
 from support.problems import gram_of, plain, problem_of, ugly
 from support.trees import every_stop, exact_of, key, known_best, tied
 
@@ -246,7 +246,7 @@ def test_dual_bound_of_long_dependent_rows(length: float) -> None:
 
 @pytest.mark.parametrize("n", [30, 250])
 def test_too_many_columns_to_branch_on(n: int) -> None:
-    p = MAX_COLUMNS + 40
+    p = 168 + 40
     rng = np.random.default_rng(n)
     X = rng.standard_normal((n, p))
     planted = [7, 90, 199]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import importlib
 import itertools
 import subprocess
 import sys
@@ -20,8 +19,6 @@ from support.brute_force import Array, exact_moments, exact_objective, optimum
 from support.commands import complaint
 from support.fresh import draws
 from support.inside import (
-    CutForm,
-    GramForm,
     Protocol,
     RowFolds,
     RowTable,
@@ -48,10 +45,7 @@ from sparsecv.solvers import (
 )
 from sparsecv.solvers import backends as outside_backends
 from sparsecv.solvers.backends import conic
-from sparsecv.solvers.backends import optional_dependencies as extras
-from sparsecv.solvers.backends.gurobi import solve_gurobi
-from sparsecv.solvers.backends.oracle import Claim, Oracle, outer_approximation, prove
-from sparsecv.solvers.relaxation.root import Incumbent
+from sparsecv.solvers.backends.oracle import outer_approximation, prove
 
 MASTERS = [name for name in ("highs", "gurobi") if name in available_backends()]
 OUTSIDE = [name for name in available_backends() if name not in ("native", "fake")]
@@ -128,7 +122,7 @@ def test_a_bound_above_an_objective_or_a_failure_proves_nothing(
 ) -> None:
     problem, best = hard()
 
-    def liar(oracle: Oracle) -> Claim:
+    def liar(oracle: Any) -> Any:
         return oracle.claim(share * best.objective / oracle.scale, 7, status, 0.0)
 
     found = prove(partial(outer_approximation, liar), problem)
@@ -240,7 +234,7 @@ def by_stand_in(monkeypatch: pytest.MonkeyPatch, share: float | None, **ends: An
     """
     problem, best = hard()
 
-    def claim(oracle: Oracle) -> Claim:
+    def claim(oracle: Any) -> Any:
         bound = None
         if share is not None:
             constant = conic.perspective_model(oracle)[2]
@@ -299,8 +293,8 @@ def test_a_mistake_in_code_is_no_solver_that_gives_up(monkeypatch: pytest.Monkey
 def test_a_missing_package_is_named_with_its_extra(
     name: str, package: str, extra: str, stand_in: StandIn
 ) -> None:
-    real = extras.find_spec
-    stand_in(find_package=lambda p: None if p == package else real(p))
+    found = real("find_package")
+    stand_in(find_package=lambda p: None if p == package else found(p))
     outside_backends.lacking.cache_clear()
     try:
         assert name not in available_backends()
@@ -308,8 +302,6 @@ def test_a_missing_package_is_named_with_its_extra(
             checked_backend(name)
         says = f'backend {name}: {package} is not installed: pip install "{extra}"'
         assert str(caught.value) == says
-        with pytest.raises(SolverUnavailable, match="is not installed"):
-            extras.required(package)
     finally:
         outside_backends.lacking.cache_clear()
 
@@ -340,36 +332,13 @@ def test_a_licence_that_is_too_small_is_named() -> None:
         if model.LicenseExpiration == 0:
             pytest.skip("a full licence is here")
     with pytest.raises(SolverUnavailable, match="licence"):
-        plain_claim(problem, solve_gurobi)
-
-
-def plain_claim(problem: SparseRidgeProblem, master: Any) -> Claim:
-    """Outer approximation as it is usually written: no column screened, D = 0, one cut."""
-    incumbent = Incumbent(problem, [])
-    form = CutForm(problem, np.arange(problem.p), GramForm.of(problem, extract=False))
-    oracle = Oracle(form, incumbent)
-    return outer_approximation(master, oracle, root_cuts=1)
-
-
-@pytest.mark.parametrize("name", MASTERS)
-def test_plain_outer_approximation_finds_the_same(name: str) -> None:
-    """Many columns need no less than the master's tolerance."""
-    master = importlib.import_module(f"sparsecv.solvers.backends.{name}")
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((60, 240))
-    wide = SparseRidgeProblem(X, X[:, 0] + rng.standard_normal(60), gamma=2000.0, tau=2)
-    for problem in (hard()[0], wide):
-        best = solve(problem, tol=0.0).objective
-        found, precision = plain_claim(problem, getattr(master, f"solve_{name}"))
-        assert found.status is Status.OPTIMAL
-        assert found.objective == pytest.approx(best, rel=1e-9)
-        assert best - found.lower_bound <= precision * best
+        solve(problem, backend="gurobi")
 
 
 def test_supports_with_too_many_columns_are_no_incumbents() -> None:
     problem, best = hard()
 
-    def curious(oracle: Oracle) -> Claim:
+    def curious(oracle: Any) -> Any:
         for support in itertools.combinations(range(oracle.form.p), problem.tau + 1):
             oracle.at(np.isin(np.arange(oracle.form.p), support))
         return oracle.claim(-np.inf, 1, Status.NODE_LIMIT, 0.0)

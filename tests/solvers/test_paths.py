@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from support.answers import lower_bounds, objectives, proofs, supports
-from support.inside import ALONE, LEAPS, Limits, Way, enumerated, known_path
+from support.inside import ALONE, LEAPS, Limits, Way, enumerated, known_path, plan
 from support.problems import plain, regression
 from support.stand_ins import StandIn
 
@@ -18,7 +18,6 @@ from sparsecv.solvers import (
     solve_sizes,
     support_path,
 )
-from sparsecv.solvers.core.plan import NODES_OF_FIRST_TURN, few_supports
 from sparsecv.solvers.paths import path_of_one_tree
 
 
@@ -143,13 +142,13 @@ def test_enumeration_of_many_columns() -> None:
     for gamma in (0.01, 1.0, 100.0):
         problem = SparseRidgeProblem(X, y, gamma=gamma, tau=1)
         sizes = np.array([1, 2, 4])
-        assert few_supports(problem, sizes)
+        assert plan.few_supports(problem, sizes)
         tree = solve_sizes(problem, sizes=sizes)
         assert proofs(tree).all()
         for ours, theirs in zip(enumerated(problem, sizes, []), objectives(tree), strict=True):
             assert ours.objective == pytest.approx(theirs, rel=1e-10)
             assert ours.status is Status.OPTIMAL
-    assert not few_supports(problem, [10])
+    assert not plan.few_supports(problem, [10])
     nothing = SparseRidgeProblem(X, 0.0 * y, gamma=1.0, tau=1)
     assert [p.support.tolist() for p in enumerated(nothing, np.array([2]), [])] == [[0, 1]]
 
@@ -181,7 +180,7 @@ def test_sizes_alone_are_those_of_the_tree(gamma: float) -> None:
     X, y = alike(p=26)
     problem = SparseRidgeProblem(X, y, gamma=gamma, tau=26)
     tree = best_subsets(problem)
-    assert tree[0].n_nodes > 2 * NODES_OF_FIRST_TURN
+    assert tree[0].n_nodes > 2 * plan.NODES_OF_FIRST_TURN
     found = solve_sizes(problem)
     assert proofs(found).all()
     assert found[0].n_nodes < tree[0].n_nodes / 2

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.inside import EVERY, Limits, Way
+from support.inside import EVERY, Limits, Way, plan
 
 from sparsecv import Constraints
 from sparsecv.solvers import SparseRidgeProblem
-from sparsecv.solvers.core.plan import TURNS, ways, ways_of_one_size
 
 PAGE = Path(__file__).parents[2] / "docs" / "limits.md"
 SEVERAL = {"up to 16": 16, "17 to 35": 35, "36 to 45": 45, "46 to 168": 168, "more than 168": 200}
@@ -28,11 +27,11 @@ def problem_of(p: int, tau: int, dependent: bool = False) -> SparseRidgeProblem:
 def phrase(planned: tuple[Way, ...]) -> str:
     """The searches in words, each with its limits; those that take turns stand together."""
     said = []
-    if len(planned) > 2 * TURNS:
+    if len(planned) > 2 * plan.TURNS:
         tree, alone = planned[:2]
         turns = f"{tree.search} ({tree.nodes:,} nodes) in turn with {alone.search} (as long)"
         said = [f"{turns}, and half as much again in each turn"]
-        planned = planned[2 * TURNS :]
+        planned = planned[2 * plan.TURNS :]
     for way in planned:
         limits = [] if way.nodes is None else [f"{way.nodes:,} nodes"]
         limits += [] if way.seconds is None else ["twice the time of every support"]
@@ -47,7 +46,7 @@ def rows() -> list[str]:
     found = ["| columns or groups | several sizes at one γ | one size |", "| --- | --- | --- |"]
     for label, p in SEVERAL.items():
         problem = problem_of(p, 10)
-        planned = ways(problem, range(1, 11)), ways(problem, [10])
+        planned = plan.ways(problem, range(1, 11)), plan.ways(problem, [10])
         found.append(f"| {label} | {phrase(planned[0])} | {phrase(planned[1])} |")
     found += ["| a size alone | searches |", "| --- | --- |"]
     for label, problem in {
@@ -57,7 +56,7 @@ def rows() -> list[str]:
         "with at most 5,000,000,000 supports, columns nearly dependent": problem_of(60, 5, True),
         "with more supports, up to 168 columns, nearly dependent": problem_of(168, 10, True),
     }.items():
-        found.append(f"| {label} | {phrase(ways_of_one_size(problem))} |")
+        found.append(f"| {label} | {phrase(plan.ways_of_one_size(problem))} |")
     return found
 
 
@@ -70,7 +69,7 @@ def test_the_page_shows_the_plan() -> None:
 def test_constraints_leave_branch_and_bound_for_one_size() -> None:
     X = np.random.default_rng(0).standard_normal((70, 60))
     asked = SparseRidgeProblem(X, X[:, 0], gamma=1.0, tau=5, constraints=Constraints(positive=[0]))
-    assert [way.search for way in ways_of_one_size(asked)] == ["branch and bound"]
+    assert [way.search for way in plan.ways_of_one_size(asked)] == ["branch and bound"]
 
 
 @pytest.mark.parametrize("limit", [None, 8.0])

@@ -28,7 +28,7 @@ from support.deleted_rows import (
     without,
 )
 from support.fresh import examples
-from support.inside import MAX_COLUMNS, DeletedRowSubsets, Limits
+from support.inside import DeletedRowSubsets, Limits
 from support.problems import plain, problem_of, ugly
 from support.trees import every_stop, key, known_best
 
@@ -172,7 +172,7 @@ def test_objectives_are_right_wherever_the_search_stops_in_ugly_data(data: Data)
 
 def test_zero_columns_do_not_count_as_columns() -> None:
     data = plain(0, 12, 6)
-    wide = np.zeros((12, MAX_COLUMNS + 20))
+    wide = np.zeros((12, 168 + 20))
     wide[:, 150:156] = data.X
     found, _, _ = solve(Data(wide, data.y, 1.0), sizes=[1, 2])
     few, _, _ = solve(data, sizes=[1, 2])

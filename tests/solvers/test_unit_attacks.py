@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from support.fresh import draws
+from support.inside import ridge_scale
 from support.unit_attacks import KINDS, Said, differ, units
 
 from sparsecv.cv.estimate import _is_hard
 from sparsecv.solvers import SparseRidgeProblem
-from sparsecv.solvers.leaps.gamma_trees import ridge_scale
 
 
 @pytest.mark.parametrize("kind", KINDS)

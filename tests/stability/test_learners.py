@@ -24,7 +24,6 @@ from support.stand_ins import StandIn, real
 
 from sparsecv import Constraints, SparseRidge, StabilityCV
 from sparsecv.errors import InputError, UnprovedWarning
-from sparsecv.estimators.stability_cv import REFIT_SECONDS
 from sparsecv.stability import SparseRidgeLearner, largest_tau, partial_errors
 
 
@@ -53,7 +52,7 @@ def test_a_grid_of_sparse_ridge_is_fitted_along_paths(p: int) -> None:
     np.testing.assert_allclose(found.cv_results_["cv_error"], errors.cv_error)
     np.testing.assert_allclose(found.cv_results_["stability"], errors.stability)
     limit = found.best_estimator_.time_limit
-    assert limit == (SparseRidge().time_limit if solver == "exact" else REFIT_SECONDS)
+    assert limit == (SparseRidge().time_limit if solver == "exact" else 10.0)
 
 
 def test_missing_values_are_filled_by_training_rows() -> None:

@@ -16,10 +16,7 @@ from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.errors import UnprovedWarning
 
 from .inside import (
-    MOST_ROWS,
     PARTITIONS,
-    WITHIN,
-    Audit,
     Limits,
     StopFlag,
     audited,
@@ -31,6 +28,9 @@ Support = tuple[int, ...]
 # Points of a line on which regions are looked for, and halvings of a step at their ends. A gap that
 # lies between two of so many points has less than 2e-3 of the mass, up to 60 degrees of freedom.
 POINTS, HALVINGS = 5000, 40
+# An audit counts the supports within these shares of the least value, and removes at most so many
+# rows together, as docs/audit.md says.
+WITHIN, MOST_ROWS = (0.01, 0.02, 0.05), 10
 
 
 class Drawn(NamedTuple):
@@ -64,7 +64,7 @@ def drawn(rng: np.random.Generator) -> Drawn:
     return Drawn(X, y, how, kind == "cv")
 
 
-def fitted(case: Drawn) -> tuple[Any, Audit]:
+def fitted(case: Drawn) -> tuple[Any, Any]:
     """The fitted model of a table, and its audit."""
     kind = SparseRidgeCV if case.held_out else SparseRidge
     model = kind(**case.how).fit(case.X, case.y)
@@ -123,7 +123,7 @@ def searches(model: Any, case: Drawn) -> tuple[Search, Search]:
     return up_to, up_to._replace(sizes={size: 1.0})
 
 
-def wrong(case: Drawn, model: Any, audit: Audit) -> Iterator[str]:
+def wrong(case: Drawn, model: Any, audit: Any) -> Iterator[str]:
     """Yield what is wrong with an audit; nothing where every number is right."""
     X, y = case.X, case.y
     near, alone = searches(model, case)
@@ -215,7 +215,7 @@ def _better_without(search: Search, X: Array, y: Array, j: int) -> float:
     return -1.0 if not without else 1.0 - min(without) / min(having)
 
 
-def _verdict(audit: Audit, one: Any, share: float) -> Iterator[str]:
+def _verdict(audit: Any, one: Any, share: float) -> Iterator[str]:
     """Yield what is wrong with a judgement, from the numbers of the record."""
     at = WITHIN.index(share)
     falls = one.near[at] < audit.near[at] or bool(one.positive[at] and one.negative[at])
@@ -226,7 +226,7 @@ def _verdict(audit: Audit, one: Any, share: float) -> Iterator[str]:
         yield "it does not fall"
 
 
-def _tests(case: Drawn, model: Any, audit: Audit, alone: Search) -> Iterator[str]:
+def _tests(case: Drawn, model: Any, audit: Any, alone: Search) -> Iterator[str]:
     """Yield what is wrong with p-values and intervals: tails on a curve of responses."""
     X, y = case.X, case.y
     n, p = X.shape
@@ -330,7 +330,7 @@ def _ridge(X: Array, y: Array, alpha: float, new: Array) -> Array:
     return np.asarray(y.mean() + (new - mean) @ coef)
 
 
-def _held_out(case: Drawn, model: Any, audit: Audit) -> Iterator[str]:
+def _held_out(case: Drawn, model: Any, audit: Any) -> Iterator[str]:
     """Yield what is wrong with the error to expect, its rivals, and other partitions."""
     X, y, n = case.X, case.y, len(case.y)
     own, outer = list[float](), make_folds(10 if n <= 200 else 5, n, seed=0)

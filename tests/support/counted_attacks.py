@@ -7,13 +7,16 @@ from itertools import chain, combinations
 
 import numpy as np
 
-from sparsecv.solvers import best_subsets, best_subsets_rows_deleted, solve, support_path
-from sparsecv.solvers.core.constraints import UnitConstraints
-from sparsecv.solvers.core.problem import SparseRidgeProblem
-from sparsecv.solvers.core.rows import Rows
-from sparsecv.solvers.leaps.all_sizes import n_best_subsets
+from sparsecv.solvers import (
+    SparseRidgeProblem,
+    best_subsets,
+    best_subsets_rows_deleted,
+    solve,
+    support_path,
+)
 
 from .attacks import Attack
+from .inside import Rows, UnitConstraints, n_best_subsets
 
 GAMMAS = (0.0, 1e-4, 0.1, 1.0, 10.0, 1e3)
 

@@ -9,14 +9,14 @@ import numpy as np
 from sparsecv.solvers import Status, best_subsets_rows_deleted
 
 from .brute_force import EPS, Data, Support, exact_objectives, exact_sizes, ridge
-from .inside import DeletedRowSubsets, Work
+from .inside import DeletedRowSubsets
 from .problems import problem_of
 from .trees import key
 
 Exact = list[dict[int, dict[Support, Fraction]]]
 
 
-def solve(data: Data, **options: Any) -> tuple[DeletedRowSubsets, Status, Work]:
+def solve(data: Data, **options: Any) -> tuple[DeletedRowSubsets, Status, Any]:
     return best_subsets_rows_deleted(problem_of(data), data.X, data.y, **options)
 
 

@@ -81,6 +81,13 @@ def said(door: str, found: Iterable[Answer], **more: Any) -> Iterator[Said]:
         yield Said(door, one.size, *claims, **more)
 
 
+def with_diagonal(case: Case, rng: np.random.Generator) -> Iterator[Said | str]:
+    """Trees that have a diagonal of XᵀX from the first node on: every size, and ranked supports."""
+    with standing_in(NODES_WITHOUT_DIAGONAL=0):
+        yield from every_size(case, rng)
+        yield from ranked(case, rng)
+
+
 def single(case: Case, rng: np.random.Generator) -> Iterator[Said]:
     """``solve`` at every size: to the end, stopped, with a tolerance, and from a support."""
     for size in case.sizes:
@@ -289,6 +296,7 @@ DOORS: dict[str, Callable[[Case, np.random.Generator], Iterator[Said | str]]] = 
     "solve": single,
     "every size": every_size,
     "turns": turns,
+    "with diagonal": with_diagonal,
     "without tree": without_tree,
     "branching": branching,
     "enumeration": enumeration,

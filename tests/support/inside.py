@@ -29,7 +29,7 @@ from sparsecv.design.moments import FoldMoments, Moments, RowMoments
 from sparsecv.design.prepare import prepare
 from sparsecv.design.row_table import RowTable
 from sparsecv.design.saved import SavedModel
-from sparsecv.report.audit import MOST_ROWS, WITHIN, Audit, audited, proof_of
+from sparsecv.report.audit import audited, proof_of
 from sparsecv.report.peers import linear_peers
 from sparsecv.report.progress import Steps
 from sparsecv.selection.averaging import average_of, averaged_coefficients
@@ -47,23 +47,22 @@ from sparsecv.selection.truncated import Truncated
 from sparsecv.selection.weights import SizeRound, model_weights
 from sparsecv.solvers.api import checked_backend
 from sparsecv.solvers.backends.cuts import CutForm
-from sparsecv.solvers.branching.driver import DONE
 from sparsecv.solvers.branching.enumeration import enumerated
 from sparsecv.solvers.branching.family import search_alone, solve_jointly
 from sparsecv.solvers.branching.row_deletion import LeftOut
 from sparsecv.solvers.branching.search import Search, Tree
 from sparsecv.solvers.branching.single import SizeAlone
-from sparsecv.solvers.core import plan, rounding
+from sparsecv.solvers.core import error_margin, plan, rounding
 from sparsecv.solvers.core.constraints import UnitConstraints
 from sparsecv.solvers.core.leaves import FREE, IN, OUT, Leaves
 from sparsecv.solvers.core.limits import Limits, StopFlag
 from sparsecv.solvers.core.plan import ALONE, EVERY, LEAPS, Way
-from sparsecv.solvers.core.result import Work
-from sparsecv.solvers.core.rows import MAX_COLUMNS, Rows, independence
-from sparsecv.solvers.kernels import compiled, envelope
+from sparsecv.solvers.core.rows import Rows, independence
+from sparsecv.solvers.kernels import compiled, envelope, linalg
 from sparsecv.solvers.kernels.compiled import InnerKernel, Kernel, kernel
 from sparsecv.solvers.leaps.all_sizes import n_best_subsets
 from sparsecv.solvers.leaps.deleted_rows import DeletedRowSubsets
+from sparsecv.solvers.leaps.gamma_trees import ridge_scale
 from sparsecv.solvers.leaps.gathering import Comparison, near_best_subsets
 from sparsecv.solvers.leaps.leaps_node import new_gathering
 from sparsecv.solvers.leaps.open_nodes import expand
@@ -77,12 +76,9 @@ from sparsecv.solvers.supports import path
 from sparsecv.solvers.supports.path import SupportGrower
 from sparsecv.stability.learners import EstimatorLearner
 from sparsecv.stability.losses import checked_loss
-from sparsecv.tables.coding import Coding
 from sparsecv.tables.columns import joined
 from sparsecv.tables.dask_table import DaskTable
-from sparsecv.tables.datasets import locate, resolve
-from sparsecv.tables.factors import features
-from sparsecv.tables.faults import Faults
+from sparsecv.tables.datasets import resolve
 from sparsecv.tables.marks import Reading
 from sparsecv.tables.synthetic import make_synthetic
 from sparsecv.tables.table import Table

@@ -38,6 +38,7 @@ TARGETS = {
     "MIN_NODES_PER_REFIT": "solvers.branching.sdp_nodes.MIN_NODES_PER_REFIT",
     "MOST_SUPPORTS": "solvers.core.plan.MOST_SUPPORTS",
     "NESTED": "selection.nested.NESTED",
+    "NODES_WITHOUT_DIAGONAL": "solvers.leaps.tree.NODES_WITHOUT_DIAGONAL",
     "NODES_OF_A_PROOF": "solvers.answers.NODES_OF_A_PROOF",
     "NODES_OF_LARGE_TREES": "solvers.leaps.gamma_trees.NODES_OF_LARGE_TREES",
     "PROJECTION": "selection.projection.PROJECTION",

@@ -14,7 +14,6 @@ from support.stand_ins import standing_in
 from support.tables import NAMES, check, csv_text, refused, table, write
 
 from sparsecv.errors import InputError
-from sparsecv.tables.text import detect_delimiter
 
 # Twice so many rows of two or three columns are read in many pieces.
 ROWS_OF_PIECES = 500
@@ -111,19 +110,18 @@ def test_booleans_and_numbers_are_levels_of_one_column(tmp_path: Path, first: bo
 
 
 @pytest.mark.parametrize(
-    ("header", "first", "mark"),
+    ("text", "names"),
     [
-        ("a,b,c", "", ","),
-        ("a;b;c", "1,5;2,5;3,5", ";"),
-        ("a\tb\tc", "", "\t"),
-        ('"a;b;c;d",e', "1,2", ","),
-        ("x(1;2),y", "1,2", ","),
-        ("size, m;mass, kg;y", "1,5;2,5;3", ";"),
-        ("alone", "1", ","),
+        ("a,b,c\n1,2,3\n4,1,5\n", ["a", "b"]),
+        ("a;b;c\n1,5;2,5;3,5\n2,5;1,5;4,5\n", ["a", "b"]),
+        ("a\tb\tc\n1\t2\t3\n4\t1\t5\n", ["a", "b"]),
+        ('"a;b;c;d",e\n1,2\n2,4\n', ["a;b;c;d"]),
+        ("x(1;2),y\n1,2\n2,4\n", ["x(1;2)"]),
+        ("size, m;mass, kg;y\n1,5;2,5;3\n2,5;1,5;4\n", ["size, m", "mass, kg"]),
     ],
 )
-def test_detect_delimiter(header: str, first: str, mark: str) -> None:
-    assert detect_delimiter(header, first) == mark
+def test_the_mark_between_columns_is_found(tmp_path: Path, text: str, names: list[str]) -> None:
+    assert resolve(write(tmp_path / "t.csv", text)).feature_names == names
 
 
 def test_target_and_drop(tmp_path: Path) -> None:

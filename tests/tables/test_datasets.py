@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.datasets import load_diabetes as sklearn_diabetes
-from support.inside import resolve
+from support.inside import make_synthetic, resolve
 
 from sparsecv.errors import InputError
 from sparsecv.tables import synthetic
-from sparsecv.tables.datasets import make_synthetic
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from support.inside import Coding, Faults, Table, features, locate, resolve
+from support.inside import Table, main, resolve
 from support.tables import refused, write
 
 FRAME = pd.DataFrame(
@@ -76,10 +76,12 @@ def test_a_workbook_reads_like_its_csv(tmp_path: Path) -> None:
         assert (source.name, source.feature_names) == ("t", expected.feature_names)
         for one, other in zip(source.load(), expected.load(), strict=True):
             np.testing.assert_array_equal(one, other)
-    faults = Faults(book.name)
-    block = features(locate(book)[0], Coding(["a"]), ["a"], faults)
-    faults.check()
-    np.testing.assert_array_equal(block[:, 0], FRAME["a"])
+    assert main(["fit", str(text), "--tau", "2", "--save", str(tmp_path / "m"), "--quiet"]) == 0
+    predicted = []
+    for table in (text, book):
+        assert main(["predict", str(tmp_path / "m"), str(table), "--out", str(tmp_path / "p")]) == 0
+        predicted.append((tmp_path / "p").read_text())
+    assert predicted[0] == predicted[1]
 
 
 def test_faults_of_a_workbook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from support.inside import Coding, Faults, Table, features, locate, resolve
+from support.inside import Table, main, resolve
 from support.tables import NAMES, check, csv_text, refused, table, write
 
+import sparsecv
 from sparsecv.errors import InputError
 
 # So many rows of four columns are read in many pieces.
@@ -111,37 +112,28 @@ def test_hints(tmp_path: Path) -> None:
     assert [note.split("'")[1] for note in notes] == ["id", "row", "y"]
 
 
-def test_features_are_read_by_name(tmp_path: Path) -> None:
-    values = table(20)
-    frame = pd.DataFrame(values, columns=[*NAMES, "y"])
-    frame["g"] = ["u", "v"] * 10
-    frame.to_parquet(tmp_path / "t.parquet")
-    file, _ = locate(tmp_path / "t.parquet")
-    faults = Faults(file.label)
-    coding = Coding(["d.e", "g"], {"g": ["t", "v", "u"]})
-    X = features(file, coding, ["g=v", "d.e"], faults)
-    faults.check()
-    np.testing.assert_array_equal(X, np.column_stack([frame["g"] == "v", values[:, 2]]))
-    with pytest.raises(InputError, match="needs column 'b', which the table does not have"):
-        features(file, Coding(["b"]), ["b"], faults)
-
-
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
-def test_a_text_column_of_a_model_may_lack_no_cell(tmp_path: Path, suffix: str) -> None:
+def test_a_text_column_of_a_model_may_lack_no_cell(
+    tmp_path: Path, suffix: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Rows of all blocks are named, and a fill that the model has stands in for the cells."""
     frame = pd.DataFrame({"g": ["u", "v"] * 100, "a": np.arange(200.0)})
+    whole, holed, model, out = (str(tmp_path / name) for name in ("w.csv", f"h.{suffix}", "m", "p"))
+    frame.assign(y=2.0 * (frame["g"] == "v") + frame["a"] / 9.0).to_csv(whole, index=False)
     frame.loc[[4, 150], "g"] = None
-    path = tmp_path / f"t.{suffix}"
-    _ = frame.to_csv(path, index=False) if suffix == "csv" else frame.to_parquet(path)
-    wanted = Coding(["g", "a"], {"g": ["u", "v"]}), ["g=v", "a"]
-    faults = Faults(path.name)
-    features(locate(path)[0], *wanted, faults)
-    with pytest.raises(InputError, match=r"'g', data row 5 \(2 in all, also in 151\)"):
-        faults.check()
-    allowed = Faults(path.name, missing_allowed=True)
-    filled = features(locate(path)[0], *wanted, allowed, fills={"g=v": 0.5, "a": 0.0})
-    allowed.check()
-    np.testing.assert_array_equal(filled[:, 0], frame["g"].map({"u": 0.0, "v": 1.0}).fillna(0.5))
+    _ = frame.to_csv(holed, index=False) if suffix == "csv" else frame.to_parquet(holed)
+    fit, predict = ["fit", whole, "--tau", "2", "--save", model, "--quiet"], ["predict", model]
+    assert main(fit) == 0
+    assert main([*predict, holed, "--out", out]) == 1
+    assert "'g', data row 5 (2 in all, also in 151)" in capsys.readouterr().err
+    assert main([*fit, "--missing", "mean"]) == 0
+    assert main([*predict, holed, "--out", out]) == 0
+    found = pd.read_csv(out)["prediction"].to_numpy()
+    assert main([*predict, whole, "--out", out]) == 0
+    known = pd.read_csv(out)["prediction"].to_numpy()
+    effect = sparsecv.load(model).coef_[0]  # A row without a level counts half of the level v.
+    expected = np.where(np.isin(np.arange(200), [4, 150]), 0.5 * effect, 0.0)
+    np.testing.assert_allclose(found - known, expected, atol=1e-9)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])

@@ -11,7 +11,7 @@ from support.commands import run_json
 from support.inside import Protocol, RowFolds, RowTable, main, prepare, resolve
 from support.tables import refused, write
 
-from sparsecv.design.missing import fill_values
+from sparsecv import SparseRidge
 
 
 def holed(n: int = 60, p: int = 4, seed: int = 0) -> pd.DataFrame:
@@ -88,20 +88,17 @@ def test_text_weights_and_groups(tmp_path: Path) -> None:
         assert not np.isnan(np.delete(X, [5, 6], axis=0)[:, at]).any()
 
 
-def test_fill_values_are_those_of_copied_rows() -> None:
-    rng = np.random.default_rng(0)
-    columns = rng.standard_normal((30, 5))
-    columns[rng.random((30, 5)) < 0.3] = np.nan
-    columns[:, 4] = np.nan
-    plain = SimpleImputer().fit(columns[:, :4]).statistics_
-    np.testing.assert_allclose(fill_values(columns), [*plain, 0.0], rtol=1e-14)
-    counts = rng.integers(0, 4, 30)
-    copies = np.repeat(columns, counts, axis=0)
-    found = fill_values(columns, counts.astype(float))
-    np.testing.assert_allclose(found, fill_values(copies), rtol=1e-14)
-    some = np.array([2, 5, 9, 11])
-    np.testing.assert_array_equal(fill_values(columns, None, some)[:4],
-                                  fill_values(columns[some])[:4])  # fmt: skip
+def test_fills_of_weighted_rows_are_those_of_copied_rows() -> None:
+    frame, counts = holed(), np.random.default_rng(0).integers(0, 4, 60)
+    X, y = frame.drop(columns="y"), frame["y"]
+    weighted = SparseRidge(tau=3, missing="mean").fit(X, y, sample_weight=counts)
+    rows = np.repeat(np.arange(60), counts)
+    copied = SparseRidge(tau=3, missing="mean").fit(X.iloc[rows], y.iloc[rows])
+    plain = SimpleImputer().fit(X.iloc[rows])
+    np.testing.assert_allclose(weighted.coef_, copied.coef_, rtol=1e-9)
+    for model in (weighted, copied):
+        filled = pd.DataFrame(plain.transform(X), columns=X.columns)
+        np.testing.assert_allclose(model.predict(X), model.predict(filled), rtol=1e-12)
 
 
 @pytest.mark.parametrize("folds", ["loo", "5"])

@@ -79,5 +79,5 @@ draw_inclusion(axes, table)
 plt.show()
 
 # %%
-# Five columns are chosen on every partition. The page :doc:`/theory` proves the bound on the
+# Five columns are chosen on every partition. The page :doc:`/theory` states the bound on the
 # removal of rows.

@@ -6,6 +6,45 @@ what y has across η, z is normal, and truncated to the set R of values at which
 Sun, Sun and Taylor 2016). The choice of a size by a criterion is part of the event. Where σ is
 estimated, the residual sums of squares of the fit that has z = m and of the fit on all columns are
 given as well, and z has a truncated t distribution.
+
+**Where σ is estimated.** Let ρ be the residual sum of squares of the fit on all columns and ν its
+degrees of freedom, n − 1 less the rank of the columns (n less the rank without an intercept), and
+let m now be a linear function of the columns. Test ηᵀm = μ. What the columns explain across η, the
+direction of what they leave, and
+
+    Q = (z − μ)²/|η|² + ρ
+
+are a sufficient statistic for all that is not tested, σ among it: for μ = 0 they are what the
+response has across η and its sum of squares. Everything is conditioned on these three. The first
+two are independent of z and ρ. (z − μ)/(σ|η|) is normal and ρ/σ² is χ² with ν degrees of freedom,
+independent of each other, so that given Q the density of z is proportional to
+
+    (Q − (z − μ)²/|η|²)^(ν/2 − 1)  on |z − μ| ≤ |η|√Q,
+
+in which σ does not occur: with density φ(u)·r^(ν/2 − 1)e^(−r/2) of u = (z − μ)/(σ|η|) and r = ρ/σ²,
+the exponentials make e^(−Q/2σ²), and r is Q/σ² − u². Without a search that is the t-test of the fit
+on all columns. As z moves, Q is kept, so ρ changes with z, and y moves on a curve, e what all
+columns leave of y,
+
+    y(z) = c + zd + (√(ρ(z)/ρ) − 1)·e,  ρ(z) = ρ + ((z_obs − μ)² − (z − μ)²)/|η|².
+
+Every objective has ρ(z) as a part, f_T = f_T(c + zd) + ρ(z) − ρ, which is again a polynomial of
+degree 2. For a given size all comparisons have the same weight, the common part cancels, and R is
+that of the line. For a criterion w(|T|)(f_T + ρ(z) − ρ) are compared, so that R is another set, and
+depends on μ. Therefore
+
+- the p-value, twice the smaller tail of this variable at μ = 0 within R(0), is uniform given S, and
+  so exact, if ηᵀm = 0;
+- for a given size the interval of the means that are not rejected is exact: relative to its value
+  at z_obs, the density is (1 + (z_obs − z)(z_obs + z − 2μ)/(ρ|η|²))^(ν/2 − 1). It grows with μ for
+  z > z_obs, and falls for z < z_obs, and so the ratio of the tails is monotone in μ;
+- for a criterion the means that are not rejected, each within its own R(μ), hold ηᵀm with
+  probability ``level``, but they need not be an interval, as R(μ) changes with μ. Its ends are
+  looked for together with their sets: R(0) gives two ends, R at these the next two, and so on, by
+  the secant method, each R by a tree. Where the ends settle, as most do, they are means at which a
+  tail is (1 − level)/2. Where one has not settled in ten rounds, the interval holds the last two.
+
+As ν → ∞ with ρ/ν → σ² the density becomes the normal one. Where σ is given, the normal law is used.
 """
 
 from __future__ import annotations

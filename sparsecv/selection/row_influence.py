@@ -4,6 +4,16 @@ One tree lists the best supports of all problems that each lack one row, and bou
 support. A fit to the remaining rows scales the columns by these rows, which changes the ridge term
 a little: the tree works with a ridge weight that is at most that of any such fit, so that its
 bounds hold for all of them, and the supports on its lists are compared at the weights of the fit.
+
+Without row i the problem has the columns centred and scaled by the other rows. Scaling changes the
+ridge term: column j's squared scale is d_ij times that of all rows, d_ij = a(1 − a s_ij), where a =
+W/(W − w_i), w_i is the row's weight, W the sum of the weights, and s_ij the row's share of the
+column's scatter. An objective grows with the ridge weight of each column. So the tree of deleted
+rows works with min_i d_ij over the rows that share it, and its bounds hold for each of them. Of the
+supports on its lists those that may be best are fitted with the row's own d_ij. Where another
+support may be better than the tree's lists and its bound say, the row is solved alone. By a
+criterion the tree lists the best supports of every size, and its bound of a size counts times w(k),
+the weight that the criterion gives a size of k on the rows that are left.
 """
 
 from __future__ import annotations

@@ -1,4 +1,12 @@
-"""The best small supports of many columns: every support is looked at, in some ten nanoseconds."""
+"""The best small supports of many columns: every support is looked at, in some ten nanoseconds.
+
+At γ = 0 under constraints every support that obeys them is fitted, within signs and bounds. Where
+all coefficients of a support have two bounds, weak duality gives a bound for any columns: with the
+fit β, its residual r and slopes g = Xᵀr, no d that stays within the bounds has ‖r − Xd‖² below ‖r‖²
+− 2gᵀd, and the largest gᵀd is a sum over columns. Rounding moves r and g by some (rows + columns +
+8)·2u of |y| + Σ ℓ_i|β_i|. Supports of clearly independent columns have ``support_bound``. Nothing
+is proved of other supports of dependent columns.
+"""
 
 from __future__ import annotations
 

@@ -4,7 +4,25 @@ A computed fit is the exact fit of columns and a response that are off by a shar
 their lengths. The functions here say how far that moves an objective, for any fit, for the fit of a
 given support, for all fits of a tree, and for what a search with a larger γ finds. What rounding
 does to errors on other rows is in :mod:`~.error_margin`, and to the dual bound in
-``relaxation.dual_bound``. docs/theory.md has the proofs.
+``relaxation.dual_bound``.
+
+**How large Σ ℓ_j|β_j| may be.** Two bounds hold for every support that may be optimal, and the
+smaller one is used:
+
+- Σ ℓ_j|β_j| ≤ |y| Σ √v_j, where v_j is the variance inflation factor of column j beside all columns
+  (with the ridge): beside fewer columns the factor is smaller, and |β_j| is at most |y| times the
+  root of the j-th diagonal entry of (XᵀX + γ/2 I)⁻¹;
+- Σ ℓ_j|β_j| ≤ 2√(f Σ ℓ_j²/γ), as (γ/2)|β|² is at most the objective. Along a range of γ the
+  difference f − g takes the place of f, where g is the least objective on all columns at γ/2, less
+  its rounding: then (γ/4)|β|² ≤ f − g.
+
+A group of several columns X without bounds enters a tree as XV, where X = USVᵀ: its columns are
+then orthogonal, and the penalty is the same. Rounding of these columns is relative to the largest
+singular value of the group, which takes the place of ℓ_j in both bounds. Columns of XV that are
+left out may together take 2s/γ of an objective, s the sum of their squared lengths, which is taken
+off every bound (at γ = 0 they count as 0). Within bounds on coefficients the first bound is
+doubled, as such a fit explains at most ‖Xβ‖ ≤ 2|y|. The margin has no cap. A size of all columns is
+proved by being the only support, unless coefficients have bounds.
 """
 
 from __future__ import annotations
@@ -92,7 +110,7 @@ def rounding_margin(
     that the root of f is off by δ. The sum is at most reach·|y|, and at most |y| + spread·√f, as a
     support that is better than the best known has (γ/2)|β|² ≤ f. It also has (γ/4)|β|² ≤ f − g, if
     no coefficients have an objective below g at γ/2, so that √(f − g) may take the place of √f.
-    docs/theory.md says what the margin rests on.
+    The module's docstring says what bounds the sum.
 
     value: Objectives f; the result has the same shape.
     yy: yᵀy.

@@ -9,6 +9,13 @@ the node. Lee, Sun, Sun and Taylor (2016) condition on such an event for the las
 
 The response may move on a curve in place of a line: what all columns leave of it changes its length
 as well. That adds the same polynomial of degree 2 to the objective of every support.
+
+**What rounding can lose.** A computed f_T loses some r of its root, and 2√f·r ≤ e·f + r²/e for
+every e. A tree takes e = 10⁻⁵: a share of f_T(v), and a share of yᵀy + v²; beyond the v at which
+the second share is 10⁻⁴ of the objective everything counts as unknown. Ends of intervals come from
+fresh fits, and are moved both ways by what those lose, with e = 10⁻¹². A support whose objective
+rounding cannot tell from that of S, at any v, counts as S and takes out nothing: so does every
+support with the span of S.
 """
 
 from __future__ import annotations

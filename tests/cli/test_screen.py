@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from support.commands import Capture, hard_csv, run_json
-from support.inside import Prover, main
+from support.inside import main
 from support.problems import many_alike
-from support.stand_ins import StandIn
+from support.stand_ins import StandIn, real
 from support.tables import growing_columns, write_csv
 
 from sparsecv import SparseRidgeCV
@@ -222,8 +222,8 @@ def test_a_limit_that_is_not_reached_changes_nothing() -> None:
 
 
 def test_a_proved_choice_whose_model_is_left_with_a_gap(stand_in: StandIn) -> None:
-    real = Prover.search_model
-    no_time = lambda *args: real(*args[:-1], args[-1].within(0.0))  # noqa: E731
+    search = real("search_model")
+    no_time = lambda *args: search(*args[:-1], args[-1].within(0.0))  # noqa: E731
     stand_in(search_model=no_time)
     options = ["--gamma", "1", "--tau", "15", "--rule", "minimum", "--time-limit", "900"]
     document = run_json("cv", write_csv(TABLE, *many_alike(1.0)), *options, status=1)

@@ -23,7 +23,6 @@ from support.inside import (
     Limits,
     Need,
     Protocol,
-    Prover,
     RowFolds,
     RowTable,
     Settings,
@@ -313,7 +312,7 @@ def test_the_chosen_model_is_proved_although_the_errors_take_all_the_time(
     X = rng.standard_normal((100, p)) + rng.standard_normal((100, 1))
     y = X[:, :4].sum(axis=1) + 4.0 * rng.standard_normal(100)
 
-    def never_ends(self: Prover, need: Need) -> list[int]:
+    def never_ends(self: Any, need: Need) -> list[int]:
         while self.work.limits.reached(0) is None:
             time.sleep(0.01)
         return self.rows.tolist()

@@ -8,12 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.fresh import draws
-from support.inside import Rows
+from support.inside import (
+    Rows,
+    coefficients,
+)
 from support.tie_attacks import TIES, drawn_table, whole_rank
 
 from sparsecv import Constraints, SparseRidge
 from sparsecv.errors import ConstantColumnWarning
-from sparsecv.solvers.supports.coefficients import Coefficients, n_coefficients
 
 COUNTS = {"counts": 90, "ties": 90}
 
@@ -31,7 +33,7 @@ def test_coefficients_are_joint_ranks_and_their_bounds_hold() -> None:
         n, units = len(table.y), [np.array(unit) for unit in table.units]
         centred = table.X - table.X.mean(axis=0)
         data, ones = Rows(np.column_stack([centred, table.y])), np.ones((n, 1))
-        counts = Coefficients(data, units)
+        counts = coefficients.Coefficients(data, units)
         included = rng.random(len(units)) < 0.2
         least = counts.least(included)
         rank = {}
@@ -39,7 +41,7 @@ def test_coefficients_are_joint_ranks_and_their_bounds_hold() -> None:
             for some in combinations(range(len(units)), k):
                 columns = np.array(sorted(j for u in some for j in units[u]), dtype=np.intp)
                 rank[some] = whole_rank(np.hstack([ones, table.X[:, columns]])) - 1
-                assert n_coefficients(data, columns) == rank[some], note
+                assert coefficients.n_coefficients(data, columns) == rank[some], note
                 members = np.isin(np.arange(len(units)), some)
                 assert counts.of(members[None]).tolist() == [rank[some]], note
                 spanned = [

@@ -18,6 +18,7 @@ from support.inside import (
     Search,
     SizeAlone,
     Tree,
+    at_root,
     make_synthetic,
 )
 from support.problems import ugly_problem
@@ -30,13 +31,6 @@ from sparsecv.solvers import (
     branch_and_bound,
     perspective_relaxation,
     solve,
-)
-from sparsecv.solvers.relaxation.root import (
-    Incumbent,
-    Root,
-    improve_incumbent,
-    reduced_root,
-    relaxed_node,
 )
 
 
@@ -131,7 +125,7 @@ def test_enumeration_finds_the_best_subset_from_a_poor_incumbent(seed: int) -> N
         gram = GramForm.of(problem)
         tree, relaxer = Tree(gram, problem, 0.0), Relaxer.of(problem, gram, np.arange(p))
         tree.enter(np.array(support), 0)
-        tree.add(relaxed_node(relaxer, value))
+        tree.add(at_root.relaxed_node(relaxer, value))
         assert Search(tree).run(Limits()) is Status.OPTIMAL
         assert float(tree.now["upper"][0]) == pytest.approx(every[0][0], rel=1e-9)
 
@@ -193,13 +187,13 @@ def test_a_rounded_relaxation_is_improved_among_its_own_columns() -> None:
     problem = SparseRidgeProblem(
         X, 10.0 * X[:, 5] + 0.1 * rng.standard_normal(40), gamma=1e-6, tau=1
     )
-    root, beta, other = Root.of(problem), np.zeros(620), np.array([610])
+    root, beta, other = at_root.Root.of(problem), np.zeros(620), np.array([610])
     beta[5] = problem.fit([5]).coef[0]
     relaxer = Relaxer.of(problem, None, root.units, state=root.state)
     relaxer.start(beta, 1e-3)
-    incumbent = Incumbent(problem, [])
+    incumbent = at_root.Incumbent(problem, [])
     incumbent.support, incumbent.objective = other, problem.objective(other)
-    improve_incumbent(incumbent, root, relaxer, None)
+    at_root.improve_incumbent(incumbent, root, relaxer, None)
     assert incumbent.support.tolist() == [5]
 
 
@@ -211,7 +205,7 @@ def open_rows(search: Search) -> list[bytes]:
 
 
 def root_tree(problem: SparseRidgeProblem) -> Tree:
-    _, root, gram = reduced_root(problem, [], 1e-6, None, Limits())
+    _, root, gram = at_root.reduced_root(problem, [], 1e-6, None, Limits())
     assert gram is not None
     tree = Tree(gram, problem, 1e-6)
     tree.add(root.node.afresh())

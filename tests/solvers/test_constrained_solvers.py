@@ -10,7 +10,14 @@ from scipy.optimize import nnls
 from support.brute_force import Data, exact_given, exact_moments, exact_objective
 from support.constrained import TOGETHER, random_rules
 from support.families import constrained_case
-from support.inside import GramForm, Limits, Relaxer, UnitConstraints, linalg
+from support.inside import (
+    GramForm,
+    Limits,
+    Relaxer,
+    UnitConstraints,
+    at_root,
+    linalg,
+)
 from support.stand_ins import StandIn
 
 from sparsecv import Constraints
@@ -23,7 +30,6 @@ from sparsecv.solvers import (
     solve_sizes,
     support_path,
 )
-from sparsecv.solvers.relaxation.root import Root
 
 Array = np.ndarray
 
@@ -38,7 +44,7 @@ def test_the_dual_bound_holds_at_any_coefficients(kinds: tuple[str, ...]) -> Non
         case = constrained_case(data, random_rules(rng, 7, kinds))
         for size in case.sizes:
             problem, most = case.problem(size), float(case.least(size)) + 1e-13 * case.yy
-            root = Root.of(problem)
+            root = at_root.Root.of(problem)
             form = GramForm.of_units(problem, root.units)
             for each in (form, replace(form, D=np.zeros(form.b.size))):
                 now = Relaxer.of(problem, each, root.units, state=root.state)

@@ -21,6 +21,7 @@ from support.inside import (
     Limits,
     Search,
     Tree,
+    certificate,
     search_alone,
     solve_jointly,
 )
@@ -28,7 +29,6 @@ from support.problems import ugly_problem
 
 from sparsecv.solvers import SparseRidgeProblem, Status, heuristic_support, perspective_relaxation
 from sparsecv.solvers.branching.row_deletion import bound_nodes
-from sparsecv.solvers.certificate import ROUNDING, Form, leaves_of, points_of
 from sparsecv.solvers.core.certificate_file import IntegerScale
 
 
@@ -151,8 +151,8 @@ def test_every_support_lies_below_one_leaf_where_the_search_improves_its_incumbe
     problem = SparseRidgeProblem(X, y, gamma=float(rng.choice([0.1, 1, 30])), tau=3)
     supports = [np.array(one) for one in combinations(range(8), 3)]
     fourth = sorted(supports, key=problem.objective)[3]
-    form = Form.of(problem, GramForm.of(problem), np.zeros(8), np.ones(8))
-    state = leaves_of(form, fourth, 0.01).state
+    form = certificate.Form.of(problem, GramForm.of(problem), np.zeros(8), np.ones(8))
+    state = certificate.leaves_of(form, fourth, 0.01).state
     for support in supports:
         inside = np.isin(np.arange(8), support)
         below = ((state != 1) | inside).all(axis=1) & ((state != 2) | ~inside).all(axis=1)
@@ -166,13 +166,13 @@ def test_a_leaf_is_closed_by_the_coefficients_that_are_written(seed: int) -> Non
     X = rng.standard_normal((30, 4)) * [1.0, 1e-10, 1.0, 1.0]
     y = X @ [1.0, 1e10, 0.5, 0.0] + rng.standard_normal(30)
     problem = SparseRidgeProblem(X, y, gamma=1.0, tau=2)
-    form = Form.of(problem, GramForm.of(problem), np.zeros(4), np.ones(4))
+    form = certificate.Form.of(problem, GramForm.of(problem), np.zeros(4), np.ones(4))
     beta = np.linalg.lstsq(X, y)[0] * (1.0 + 0.02 * rng.standard_normal(4))
     leaf = Leaves.one(np.zeros(4, dtype=np.int8), beta, 0.0, -np.inf)
-    room = ROUNDING * form.gram.yy
+    room = certificate.ROUNDING * form.gram.yy
     goal = float(form.bounds(leaf)[0]) - 1.0001 * room
     units = IntegerScale.of([["1"]] * 5, np.ones(4), 1.0)
-    (point,), (closed,) = points_of([form], [goal], [[np.arange(2)]], leaf, units)
+    (point,), (closed,) = certificate.points_of([form], [goal], [[np.arange(2)]], leaf, units)
     columns, power, whole = point
     written = np.zeros((1, 4))
     written[0, columns] = np.ldexp(np.array(whole, dtype=float), -power)

@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 from support.brute_force import optimum
 from support.fresh import draws
-from support.inside import GramForm, Leaves, Limits, Search, extraction, largest_diagonal
+from support.inside import (
+    GramForm,
+    Leaves,
+    Limits,
+    Search,
+    diagonal,
+    extraction,
+    largest_diagonal,
+)
 from support.problems import ugly_problem
 from support.stand_ins import StandIn
 
@@ -21,12 +29,6 @@ from sparsecv.solvers import (
     solve_sizes,
 )
 from sparsecv.solvers.branching.sdp_nodes import RefittedTree
-from sparsecv.solvers.relaxation.diagonal import (
-    Fitted,
-    fit_diagonal,
-    interior,
-    shared_diagonal,
-)
 from sparsecv.solvers.relaxation.extraction import allowed
 
 
@@ -57,9 +59,9 @@ def test_bounds_of_nodes_hold_and_their_diagonals_are_allowed() -> None:
             continue
         best = best_below(problem, state, picks)
         beta = rng.normal(size=p) * (state != 2)
-        start = Fitted(interior(gram), Leaves.one(state, beta, 0.0, -np.inf))
-        plain = fit_diagonal(gram, ridge, picks, start, best, 0)
-        found = fit_diagonal(gram, ridge, picks, start, best)
+        start = diagonal.Fitted(diagonal.interior(gram), Leaves.one(state, beta, 0.0, -np.inf))
+        plain = diagonal.fit_diagonal(gram, ridge, picks, start, best, 0)
+        found = diagonal.fit_diagonal(gram, ridge, picks, start, best)
         assert plain.bound <= found.bound <= best * (1 + 1e-12) + 1e-14 * problem.yy, note
         left = state != 2
         Q = (gram.G - np.diag(found.D))[np.ix_(left, left)]
@@ -93,9 +95,9 @@ def test_bounds_of_nodes_hold_under_groups_and_signs() -> None:
         )
         of_column = state[gram.grouping.unit]
         beta = rng.normal(size=gram.b.size) * (of_column == 0) * (positive == [])
-        start = Fitted(interior(gram), Leaves.one(state, beta, 0.0, -np.inf))
-        plain = fit_diagonal(gram, ridge, picks, start, best, 0)
-        found = fit_diagonal(gram, ridge, picks, start, best)
+        start = diagonal.Fitted(diagonal.interior(gram), Leaves.one(state, beta, 0.0, -np.inf))
+        plain = diagonal.fit_diagonal(gram, ridge, picks, start, best, 0)
+        found = diagonal.fit_diagonal(gram, ridge, picks, start, best)
         assert plain.bound <= found.bound <= best * (1 + 1e-12) + 1e-14 * problem.yy, note
         fitted += found.bound > plain.bound + 1e-3 * (best - plain.bound)
         left = of_column != 2
@@ -116,8 +118,8 @@ def test_reaches_the_semidefinite_relaxation() -> None:
     value = gram.yy - 2 * gram.b @ beta + cp.trace((gram.G + ridge * np.eye(12)) @ B)
     limits = [M[0, 0] == 1, z <= 1, cp.sum(z) <= 5]
     least = cp.Problem(cp.Minimize(value / gram.yy), [*cones, *limits]).solve(solver="CLARABEL")
-    start = Fitted(interior(gram), Leaves.root(12, 12))
-    found = fit_diagonal(gram, ridge, 5, start, best, 100)
+    start = diagonal.Fitted(diagonal.interior(gram), Leaves.root(12, 12))
+    found = diagonal.fit_diagonal(gram, ridge, 5, start, best, 100)
     alone = perspective_relaxation(problem, extract=True, gram=gram).bound
     gap = best - gram.yy * least
     assert found.bound <= gram.yy * least * (1 + 1e-6)
@@ -195,7 +197,7 @@ def test_one_diagonal_serves_every_gamma_and_size(seed: int) -> None:
         X[:, 3] = X[:, 0] + 10.0 ** rng.uniform(-5.0, 0.0) * X[:, 3]
     y = X[:, 0] + rng.normal(size=15)
     gram = GramForm.of(SparseRidgeProblem(X, y, gamma=1.0, tau=1))
-    D = shared_diagonal(gram)
+    D = diagonal.shared_diagonal(gram)
     assert D.min() >= 0.0
     assert D.sum() >= gram.D.sum()
     R = np.linalg.qr(X / np.linalg.norm(X, axis=0), mode="r")

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from support.answers import objectives
 from support.brute_force import (
     Data,
-    Support,
     exact_least_norm,
     exact_moments,
     exact_objective,
@@ -39,7 +38,6 @@ from sparsecv.solvers import (
     best_subsets,
     best_subsets_rows_deleted,
 )
-from sparsecv.solvers.leaps.deleted_rows import deleted_fits
 
 
 @pytest.mark.parametrize(
@@ -180,32 +178,19 @@ def test_zero_columns_do_not_count_as_columns() -> None:
     assert all(s.min() >= 150 for s in found.supports)
 
 
-@pytest.mark.parametrize("gamma", [1e-3, 1.0, 1e6])
-@pytest.mark.parametrize("support", [(0,), (1, 3), (0, 2, 4), (0, 1, 2, 3, 4)])
-def test_deleted_fits(gamma: float, support: Support) -> None:
-    data = plain(6, 14, 5, gamma)
-    fits = deleted_fits(problem_of(data), np.array(support), data.X, data.y)
-    for i in range(14):
-        rest = without(data, i)
-        fit = problem_of(rest).fit(support)
-        assert fits.objective[i] == pytest.approx(fit.objective, rel=1e-10)
-        assert fits.gain[i] == pytest.approx(fit.gain, rel=1e-8)
-        assert fits.residual[i] == pytest.approx(residual_of(data, i, support), rel=1e-9)
-
-
-def test_deleted_fits_are_those_at_gamma_zero_beside_a_long_column() -> None:
+def test_residuals_are_those_at_gamma_zero_beside_a_long_column() -> None:
     data = plain(6, 14, 5, 0.0)
     X = data.X * np.array([1.0, 1e7, 1.0, 1e-2, 1.0])
     data = Data(X, data.y, 0.0)
-    columns = np.arange(5)
-    fits = deleted_fits(problem_of(data), columns, data.X, data.y)
+    found, _, _ = solve(data, sizes=[5])
+    assert found.skipped.size == 0
     for i in range(14):
         rest = without(data, i)
         rows = [[Fraction(float(v)) for v in row] for row in rest.X]
         beta, rank = exact_least_norm(rows, [Fraction(float(v)) for v in rest.y])
         left = Fraction(float(data.y[i])) - inner_product([Fraction(float(v)) for v in X[i]], beta)
         assert rank == 5
-        assert fits.residual[i] == pytest.approx(float(left), rel=1e-11)
+        assert found.residual[0, i] == pytest.approx(float(left), rel=1e-11)
 
 
 @pytest.mark.parametrize("apart", [1e-1, 1e-2, 1e-3, 1e-4])

@@ -12,7 +12,6 @@ from sparsecv.cv import alternating
 from sparsecv.cv.alternating import alternate
 from sparsecv.cv.checkpoint import Checkpoint, CheckpointFolder
 from sparsecv.cv.engine import Surface, cross_validate
-from sparsecv.cv.fold_proofs import Prover
 from sparsecv.cv.gamma_step import FixedSupports
 from sparsecv.cv.grid import grown_grid
 from sparsecv.cv.ledger import Ledger
@@ -45,6 +44,7 @@ from sparsecv.selection.study import PARTITIONS, Request, Study
 from sparsecv.selection.surfaces import all_partitions
 from sparsecv.selection.truncated import Truncated
 from sparsecv.selection.weights import SizeRound, model_weights
+from sparsecv.solvers import certificate
 from sparsecv.solvers.api import checked_backend
 from sparsecv.solvers.backends.cuts import CutForm
 from sparsecv.solvers.branching.enumeration import enumerated
@@ -67,12 +67,14 @@ from sparsecv.solvers.leaps.gathering import Comparison, near_best_subsets
 from sparsecv.solvers.leaps.leaps_node import new_gathering
 from sparsecv.solvers.leaps.open_nodes import expand
 from sparsecv.solvers.leaps.selection_event import selection_events
+from sparsecv.solvers.relaxation import diagonal
+from sparsecv.solvers.relaxation import root as at_root
 from sparsecv.solvers.relaxation.ellipsoid import Spectrum
 from sparsecv.solvers.relaxation.extraction import extraction, largest_diagonal
 from sparsecv.solvers.relaxation.gram import GramForm
 from sparsecv.solvers.relaxation.relaxer import Relaxer
 from sparsecv.solvers.ridge_fits import fit_supports, known_path
-from sparsecv.solvers.supports import path
+from sparsecv.solvers.supports import coefficients, path
 from sparsecv.solvers.supports.path import SupportGrower
 from sparsecv.stability.learners import EstimatorLearner
 from sparsecv.stability.losses import checked_loss

@@ -88,6 +88,17 @@ def test_exact_ties_go_to_the_lexicographically_first(data: Data) -> None:
         assert key(one.support) == min(tied)
 
 
+@pytest.mark.parametrize("copies", [2, 5, 9, 12])
+@pytest.mark.parametrize("gamma", [1e-2, 1.0, 1e5])
+def test_equal_columns_are_taken_from_the_left(copies: int, gamma: float) -> None:
+    """Of nine copies more supports tie than a list holds, so that the last in order make way."""
+    rng = np.random.default_rng(copies)
+    x = rng.standard_normal(20)
+    X = np.repeat(x[:, None], copies, axis=1)
+    found = best_subsets(problem_of(Data(X, x + rng.standard_normal(20), gamma)))
+    assert [key(one.support) for one in found] == [tuple(range(one.size)) for one in found]
+
+
 @pytest.mark.parametrize(
     ("apart", "shares"),
     [

@@ -1,6 +1,6 @@
 """What is wrong with the cells of a table, said in one line that names columns and rows."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -91,17 +91,32 @@ class Faults:
             for fault in sorted(column.values(), key=lambda fault: bool(fault.rows))
         ]
         remedies = list(dict.fromkeys(text for fault in faults for text in fault.remedies))
-        drop = [name for name in found if name != self.target]
         more = len(found) - self.max_columns
-        if drop and self.target is not None and len(drop) <= self.max_excluded:
-            what = "the column" if len(drop) == 1 else "columns"
-            remedies.append(f"leave {what} out with {exclude_option(drop)}")
+        remedies += self._leaving_out(found)
         text = "; ".join(map(str, faults[: self.max_columns])) + f"; and {more} more" * (more > 0)
         if len(found) > 1 and self.target is not None:
             text = f"{len(found)} columns cannot be used: {text}"
         with_drop = " with --exclude" * (self.target is not None)
         *first, last = remedies or [f"correct them or leave columns out{with_drop}"]
         return f"{self.label}: {text}; {', '.join([*first, ''])}{'or ' * bool(first)}{last}"
+
+    def _leaving_out(self, found: Collection[str]) -> list[str]:
+        """The remedy with which the command runs without the columns at fault; [] if there is none.
+
+        The response stays, and the rows that lack it are left out as well; a response that has
+        another fault leaves no remedy.
+
+        found: The columns at fault.
+        """
+        drop, target = [name for name in found if name != self.target], self.target
+        if not drop or target is None or len(drop) > self.max_excluded:
+            return []
+        what = "the column" if len(drop) == 1 else "columns"
+        remedy = f"leave {what} out with {exclude_option(drop)}"
+        if target not in found:
+            return [remedy]
+        lacks_values = all(self.filling in fault.remedies for fault in self._found[target].values())
+        return [f"{remedy} --missing drop"] if lacks_values else []
 
     def add(
         self,

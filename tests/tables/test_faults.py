@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -42,8 +44,26 @@ def test_every_column_with_missing_values_is_named(tmp_path: Path, kind: str) ->
         "(6 in all, also in 10, 21, 22, 23, ...); infinite value in column 'x2', data row 41; "
         "missing value in column 'y', data row 60; fill it in, remove the row, pass "
         "--missing drop or mean, correct it, or leave columns out with "
-        "--exclude 'x1,x2'"
+        "--exclude 'x1,x2' --missing drop"
     )
+
+
+@pytest.mark.parametrize("response", ["", "inf", "text"])
+def test_the_last_remedy_of_a_refusal_runs(
+    response: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Rows without a response are left out; a response with another fault leaves no remedy."""
+    lines = [f"{i},{i % 7},{'' if i == 4 else i % 3},{i % 5}" for i in range(40)]
+    lines[6] = f"6,6,0,{response}"
+    path = write(tmp_path / "t.csv", "a,b,c,y\n" + "\n".join(lines))
+    assert main(["cv", str(path), "--quiet"]) == 2
+    said = capsys.readouterr().err.strip()
+    if response:
+        assert "--exclude" not in said
+        return
+    remedy = re.search(r"leave the column out with (.*)$", said)
+    assert remedy is not None
+    assert main(["cv", str(path), "--quiet", *shlex.split(remedy[1])]) == 0
 
 
 def test_many_columns_at_fault_are_cut(tmp_path: Path) -> None:

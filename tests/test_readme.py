@@ -23,6 +23,17 @@ def test_ci_runs_the_test_command_of_the_readme() -> None:
     assert commands[1] in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
 
+def test_every_first_page_begins_with_the_same_command() -> None:
+    """Its folds are so few that the error to quote is computed, too."""
+    pages = [README, ROOT / "docs" / "index.md", ROOT / "docs" / "start.md"]
+    first = {
+        re.search(r"^python3 -m .*$", page.read_text(encoding="utf-8"), re.M) for page in pages
+    }
+    commands = {found.group().split(" && ")[-1] for found in first if found is not None}
+    assert len(first) == 3
+    assert commands == {".venv/bin/sparsecv cv diabetes"}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_files_named_in_the_documents_exist(page: Path) -> None:
     text = page.read_text(encoding="utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import itertools
 import subprocess
 import sys
@@ -19,12 +20,15 @@ from support.brute_force import Array, exact_moments, exact_objective, optimum
 from support.commands import complaint
 from support.fresh import draws
 from support.inside import (
+    CutForm,
+    GramForm,
     Protocol,
     RowFolds,
     RowTable,
     Settings,
     StopFlag,
     Summary,
+    at_root,
     checked_backend,
     cross_validate,
     make_design,
@@ -45,7 +49,7 @@ from sparsecv.solvers import (
 )
 from sparsecv.solvers import backends as outside_backends
 from sparsecv.solvers.backends import conic
-from sparsecv.solvers.backends.oracle import outer_approximation, prove
+from sparsecv.solvers.backends import oracle as outer
 
 MASTERS = [name for name in ("highs", "gurobi") if name in available_backends()]
 OUTSIDE = [name for name in available_backends() if name not in ("native", "fake")]
@@ -56,7 +60,7 @@ needs_scip_conic = pytest.mark.skipif(not HAS_SCIP, reason="cvxpy or pyscipopt i
 
 def conic_by_scip(problem: SparseRidgeProblem, **options: Any) -> Answer:
     """What SCIP proves of the conic model that MOSEK gets; no licence of MOSEK is here."""
-    return prove(partial(conic.claimed, solver="SCIP"), problem, **options)
+    return outer.prove(partial(conic.claimed, solver="SCIP"), problem, **options)
 
 
 @pytest.mark.parametrize(("n", "gamma"), [(70, 1e-2), (70, 1e2), (16, 10.0)])
@@ -125,7 +129,7 @@ def test_a_bound_above_an_objective_or_a_failure_proves_nothing(
     def liar(oracle: Any) -> Any:
         return oracle.claim(share * best.objective / oracle.scale, 7, status, 0.0)
 
-    found = prove(partial(outer_approximation, liar), problem)
+    found = outer.prove(partial(outer.outer_approximation, liar), problem)
     assert found.status is Status.FAILED
     assert found.n_nodes == 7
     assert found.lower_bound <= best.objective <= found.objective
@@ -243,7 +247,7 @@ def by_stand_in(monkeypatch: pytest.MonkeyPatch, share: float | None, **ends: An
         monkeypatch.setattr("mosek.Task", task)
         return conic.claimed(oracle)
 
-    return prove(claim, problem, **({"time_limit": 1e6} if ends.get("sta") is None else {}))
+    return outer.prove(claim, problem, **({"time_limit": 1e6} if ends.get("sta") is None else {}))
 
 
 def test_what_mosek_proves_is_read_before_its_task_is_released(
@@ -318,7 +322,7 @@ def test_mosek_without_a_licence_says_so_in_one_line(monkeypatch: pytest.MonkeyP
     assert "mosek" not in available_backends()
     # and where the licence is found missing only by the call itself
     with pytest.raises(SolverUnavailable, match="MOSEK has no licence") as late:
-        prove(conic.claimed, problem)
+        outer.prove(conic.claimed, problem)
     assert "\n" not in str(late.value)
 
 
@@ -335,6 +339,29 @@ def test_a_licence_that_is_too_small_is_named() -> None:
         solve(problem, backend="gurobi")
 
 
+def plain_claim(problem: SparseRidgeProblem, master: Any) -> Any:
+    """Outer approximation as it is usually written: no column screened, D = 0, one cut."""
+    incumbent = at_root.Incumbent(problem, [])
+    form = CutForm(problem, np.arange(problem.p), GramForm.of(problem, extract=False))
+    prepared = outer.Oracle(form, incumbent)
+    return outer.outer_approximation(master, prepared, root_cuts=1)
+
+
+@pytest.mark.parametrize("name", MASTERS)
+def test_plain_outer_approximation_finds_the_same(name: str) -> None:
+    """Many columns need no less than the master's tolerance."""
+    master = importlib.import_module(f"sparsecv.solvers.backends.{name}")
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 240))
+    wide = SparseRidgeProblem(X, X[:, 0] + rng.standard_normal(60), gamma=2000.0, tau=2)
+    for problem in (hard()[0], wide):
+        best = solve(problem, tol=0.0).objective
+        found, precision = plain_claim(problem, getattr(master, f"solve_{name}"))
+        assert found.status is Status.OPTIMAL
+        assert found.objective == pytest.approx(best, rel=1e-9)
+        assert best - found.lower_bound <= precision * best
+
+
 def test_supports_with_too_many_columns_are_no_incumbents() -> None:
     problem, best = hard()
 
@@ -343,7 +370,7 @@ def test_supports_with_too_many_columns_are_no_incumbents() -> None:
             oracle.at(np.isin(np.arange(oracle.form.p), support))
         return oracle.claim(-np.inf, 1, Status.NODE_LIMIT, 0.0)
 
-    found = prove(partial(outer_approximation, curious), problem)
+    found = outer.prove(partial(outer.outer_approximation, curious), problem)
     assert found.objective >= best.objective * (1.0 - 1e-12)
     assert found.support.size == problem.tau
 

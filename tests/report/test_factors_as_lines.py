@@ -7,6 +7,7 @@ from sklearn.linear_model import LassoCV
 from support.inside import linear_peers
 
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV
+from sparsecv.design.features import cut_name
 
 GROUPS = Constraints(count="groups")
 LONG = "how_satisfied_are_you_with_the_place_where_you_live_and_with_your_neighbours_overall"
@@ -136,6 +137,15 @@ def test_models_of_a_pickle_and_of_a_file_keep_their_names() -> None:
     model = SparseRidgeCV(gammas=[0.1], rule="minimum", cv=3).fit(X, y)
     again = pickle.loads(pickle.dumps(model))
     assert again.path_["names"].tolist() == model.path_["names"].tolist()
+
+
+def test_long_names_lose_their_middle() -> None:
+    assert cut_name("abcdefghij", 10) == "abcdefghij"
+    assert cut_name("abcdefghijk", 7) == "abc…ijk"
+    assert cut_name(f"{LONG} (51 levels)", 24).endswith(" (51 levels)")
+    for room in range(1, 40):
+        for name in ("abcdefghijklmnop", f"{LONG} (51 levels)", f"{LONG} (2 columns)"):
+            assert len(cut_name(name, room)) <= max(room, 3)
 
 
 def test_the_lasso_of_a_size_counts_a_factor_once() -> None:

@@ -8,14 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.fresh import draws
-from support.inside import (
-    Rows,
-    coefficients,
-)
+from support.inside import Comparison, Rows, coefficients
 from support.tie_attacks import TIES, drawn_table, whole_rank
 
 from sparsecv import Constraints, SparseRidge
 from sparsecv.errors import ConstantColumnWarning
+from sparsecv.selection import row_influence
+from sparsecv.solvers import SparseRidgeProblem
 
 COUNTS = {"counts": 90, "ties": 90}
 
@@ -115,6 +114,21 @@ def test_the_row_that_a_column_hangs_on_decides(rule: str) -> None:
     assert row["columns"] == SparseRidge(tau=rule).fit(X[kept], y[kept]).support_.tolist()
     assert not row["stays"]
     assert row["proved"]
+
+
+def test_a_support_of_too_many_coefficients_for_the_rows_is_behind_any_other() -> None:
+    random = np.random.default_rng(0)
+    X, y = random.standard_normal((5, 4)), random.standard_normal(5)
+    problem = SparseRidgeProblem(X - X.mean(axis=0), y - y.mean(), gamma=0.0, tau=4)
+    weight = np.array([1.0, 1.4, 2.0, 2.7, np.inf])
+    every, one = np.arange(4), np.array([1])
+    compared = Comparison(weight, by_rank=True)
+    assert row_influence.lead_of(problem, every, one, compared) == -1.0
+    assert row_influence.lead_of(problem, one, every, compared) == 0.0
+    assert row_influence.lead_of(problem, every, every, compared) == 0.0
+    assert np.isfinite(
+        row_influence.lead_of(problem, np.array([0, 1]), one, row_influence.fixed_size(1))
+    )
 
 
 def test_a_tie_without_a_row_is_broken_as_in_the_table_without_it() -> None:

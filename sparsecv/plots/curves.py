@@ -51,8 +51,8 @@ def say(axes: Any, title: str) -> None:
 
 
 def label_sizes(axes: Any, taus: NDArray[np.intp]) -> None:
-    """Label the horizontal axis as the number of features, and mark it at whole numbers."""
-    axes.set_xlabel("number of features τ")
+    """Label the horizontal axis as the size, of features or coefficients, with whole numbers."""
+    axes.set_xlabel("size τ")
     axes.xaxis.get_major_locator().set_params(integer=True)
     if taus.size == 1:  # An axis of length 0 would be marked at fractions.
         axes.set_xlim(taus[0] - 1, taus[0] + 1)

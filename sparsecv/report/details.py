@@ -146,7 +146,9 @@ def _every_size(result: Result, with_peers: bool) -> Section:
             least = number(peers["lasso"].min()), number(peers["ridge"].min())
             sentences.append(PEERS.format(*least))
         if held_out.choice.projection is not None:
-            sentences.append(_aim(held_out.choice, held_out.choice.projection))
+            sentences.append(
+                _aim(held_out.choice, held_out.choice.projection, result.design.counts)
+            )
     sentences.append(of_every_size(sizes))
     if any(proved) and not all(proved):
         columns.append(SectionColumn("proved", ["yes" if p else "no" for p in proved], "words"))
@@ -219,14 +221,17 @@ def _shares(projection: Projection) -> Array:
     return shares_of(values_of(projection.sizes, "distance"), projection.average.error)
 
 
-def _aim_of_size(choice: Choice, projection: Projection) -> str:
-    """Words that say by which distance to the average the size of a projection is chosen."""
+def _aim_of_size(choice: Choice, projection: Projection, counts: str) -> str:
+    """Words that say by which distance to the average the size of a projection is chosen.
+
+    counts: What a size counts, in one word.
+    """
     if choice.size_given:
         return "the size that was asked for"
     if projection.near[projection.chosen]:
         # Each size has a largest distance, as a share of the average's CV error.
         most = percent(projection.max_share[projection.chosen])
-        return f"the fewest features whose distance is at most {most} of that CV error"
+        return f"the fewest {counts}s whose distance is at most {most} of that CV error"
     least = percent(projection.max_share.max())
     aim = "the size of least distance of those that may be chosen, as no such distance is "
     return aim + f"small (at most {least} of that error)"
@@ -242,16 +247,18 @@ def why_chosen(result: Result) -> str:
         aim = "as was asked for" if choice.size_given else aim_of(choice, result.design.counts)
         return f"{tau}, {aim}."
     share = percent(float(_shares(projection)[projection.chosen]))
-    aim = _aim_of_size(choice, projection).replace("that CV error", "the average's CV error")
+    aim = _aim_of_size(choice, projection, result.design.counts)
+    aim = aim.replace("that CV error", "the average's CV error")
     return f"{tau}, {aim}. Its distance to the average of all models is {share}."
 
 
-def _aim(choice: Choice, projection: Projection) -> str:
+def _aim(choice: Choice, projection: Projection, counts: str) -> str:
     """The sentences that say what the distance is, and by which rule the size is chosen.
 
     projection: That of the choice.
+    counts: What a size counts, in one word.
     """
-    aim = _aim_of_size(choice, projection)
+    aim = _aim_of_size(choice, projection, counts)
     distance, average = values_of(projection.sizes, "distance"), projection.average
     near = projection.near
     of_all_sizes = int(near.argmax() if near.any() else distance.argmin())
@@ -259,13 +266,13 @@ def _aim(choice: Choice, projection: Projection) -> str:
         left_out = int(np.count_nonzero(~projection.allowed))
         aim += (
             f". The rule leaves out {counted(left_out, 'size')} of more "
-            "features and more CV error than the model of least CV error has"
+            f"{counts}s and more CV error than the model of least CV error has"
         )
     error = number(average.error, exact=bool(projection.proved[projection.chosen]))
     return (
         f"The average of all models has CV error {error} ± {number(average.std_error)}; a model of "
-        "fewer features is at a distance from it, the mean squared difference of their predictions "
-        f"on held-out rows. Chosen: {aim}."
+        f"fewer {counts}s is at a distance from it, the mean squared difference of their "
+        f"predictions on held-out rows. Chosen: {aim}."
     )
 
 
@@ -341,7 +348,7 @@ def _criteria(frame: DataFrame, tau: int) -> Section:
         "and are too small.",
     )
     table = SectionTable(columns, _first_of_size(frame, tau), "sizes").filled()
-    return Section("Criteria by number of features", table=table, sentences=sentences)
+    return Section("Criteria of every size", table=table, sentences=sentences)
 
 
 def _alternatives(frame: DataFrame, tau: int) -> Section:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -27,7 +27,7 @@ from support.problems import regression, three_matter
 from support.stand_ins import StandIn
 from support.tables import write_csv
 
-from sparsecv import SparseRidge, SparseRidgeCV
+from sparsecv import Constraints, SparseRidge, SparseRidgeCV
 from sparsecv.errors import InputError
 from sparsecv.plots import curves as plots
 from sparsecv.plots import size_path
@@ -306,6 +306,24 @@ def test_a_title_says_why_the_star_is_where_it_is(rule: str) -> None:
     assert said[0] == said[1]
     assert said[0].startswith(f"Chosen: τ = {model.tau_}, ")
     assert ("distance to the average of all models" in said[0]) == (rule == "projected")
+
+
+@pytest.mark.parametrize("count", ["coefficients", "groups"])
+def test_words_of_sizes_name_what_a_size_counts(count: Literal["coefficients", "groups"]) -> None:
+    """The levels of a factor count one by one, or the factor counts once."""
+    X, y = with_a_factor()
+    X["state"] = X["state"].str[:2]
+    asked = Constraints(count=count)
+    model = SparseRidgeCV(gammas=[0.1], cv=5, rule="projected", constraints=asked).fit(X, y)
+    axes = model.plot(ax=Figure().subplots())
+    said = " ".join((axes.get_title("left") + model.summary()).split())
+    what, other = "coefficients", "features"
+    if count == "groups":
+        what, other = other, what
+    assert axes.get_xlabel() == "size τ"
+    assert f"a model of fewer {what} is at a distance" in said
+    assert f"fewest {what} " in said
+    assert f"fewest {other} " not in said
 
 
 def test_a_line_that_is_not_seen_is_said_to_be_elsewhere() -> None:

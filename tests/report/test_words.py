@@ -100,7 +100,7 @@ def test_all_that_can_be_asked_for_takes_sixty_lines(
         assert main(["cv", "t.csv", *asked, *more]) == 0
         lines.append(capsys.readouterr().out.splitlines())
     assert len(lines[0]) <= 60 < len(lines[1])
-    for title in ("Every size", "What each rule chooses", "Criteria by number of features"):
+    for title in ("Every size", "What each rule chooses", "Criteria of every size"):
         assert title in lines[0]
 
 

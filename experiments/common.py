@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sparsecv import __version__
-from sparsecv.cv.engine import cross_validate
+from sparsecv.cv.grid_errors import cross_validate
 from sparsecv.cv.results import CVResult
 from sparsecv.cv.settings import Settings, default_taus
 from sparsecv.design.design import Design, Protocol, Summary, make_design
@@ -32,6 +32,7 @@ from sparsecv.selection.study import Request, Study
 from sparsecv.selection.surfaces import Evaluated, evaluate_partition, first_partition, with_rest
 from sparsecv.tables.datasets import resolve
 from sparsecv.tables.table import Table
+from sparsecv.wings import WINGS
 
 # Experiments are run in this folder, as python -m experiments.FOLDER.NAME.
 ROOT = Path(__file__).resolve().parents[1]
@@ -131,7 +132,7 @@ def studied(
     """
     design = design_of(X, y)
     data = RowFolds(RowTable.of(design, X, y), make_folds(5, y.size, seed=seed))
-    request = Request(Settings(time_limit=60.0), gammas, rule=rule, seed=seed)
+    request = Request(Settings(time_limit=60.0), WINGS, gammas, rule=rule, seed=seed)
     study = Study.of(data, design, request)
     first, choice = chosen_from(study, evaluate_partition(study, first_partition(study)))
     first = with_rest(study, first)

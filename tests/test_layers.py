@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import house
+
 import sparsecv
 
 ROOT = Path(sparsecv.__file__).parent
@@ -13,6 +15,7 @@ LAYERS = [  # top to bottom; what stands on one line may not import each other
     ["cli"],
     ["risk", "integrations"],
     ["estimators"],
+    ["wings"],
     ["report"],
     ["plots"],
     ["selection"],
@@ -76,6 +79,14 @@ def upward(layers: list[list[str]], folder: Path, depth: int) -> list[str]:
             if other != own and floor[other] <= floor[own]:
                 wrong.append(f"{path.relative_to(ROOT)} imports {'.'.join(target)}")
     return wrong
+
+
+def test_the_core_imports_no_wing_and_wings_say_what_they_add() -> None:
+    modules = house.read_modules(ROOT)
+    assert list(house.wings_in_the_core(modules)) == []
+    assert list(house.wings_without_words(modules)) == []
+    names = [f"{one.name[:-3]}/" for one in modules]
+    assert [wing for wing in house.WINGS if not any(name.startswith(wing) for name in names)] == []
 
 
 def test_no_import_runs_upwards() -> None:

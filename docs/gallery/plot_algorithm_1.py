@@ -11,7 +11,7 @@ columns is known within 1 %. The paper's figure has 200 rows and 20 columns, thi
 import numpy as np
 from matplotlib import pyplot as plt
 
-from sparsecv.cv.engine import cross_validate
+from sparsecv.cv.grid_errors import cross_validate
 from sparsecv.cv.settings import Settings
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds

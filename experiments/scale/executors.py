@@ -18,7 +18,7 @@ import numpy as np
 from joblib import parallel_config
 
 from experiments.common import local_cluster, machine
-from sparsecv.cv.engine import cross_validate
+from sparsecv.cv.grid_errors import cross_validate
 from sparsecv.cv.results import CVResult
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds

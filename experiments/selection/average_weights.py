@@ -32,7 +32,7 @@ import numpy as np
 
 from experiments.common import machine, studied
 from experiments.selection.projection import GAMMAS, Tried, run
-from sparsecv.cv.engine import cross_validate
+from sparsecv.cv.grid_errors import cross_validate
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.design.model import Model, values_of

@@ -30,6 +30,7 @@ from ..selection.run import fit_table
 from ..selection.study import Request
 from ..solvers.core.result import Status
 from ..tables.table import Table
+from ..wings import WINGS
 from . import grids, outputs
 from .column_options import column_constraints
 from .console import announce_limit, note, progress, read
@@ -60,7 +61,9 @@ def cv(data: str, **options: Any) -> Exit:
     interrupted, intervals, audit = "", None, None
     with progress(asked.quiet, steps):
         source, levels = read(data, asked, steps)
-        request = Request(settings, gammas, taus, certificate=certifies, progress=steps, **how)
+        request = Request(
+            settings, WINGS, gammas, taus, certificate=certifies, progress=steps, **how
+        )
         layout = Protocol(asked.protocol, asked.scale)
         counts = settings.counts_coefficients(gammas)
         rules = column_constraints(source, asked, levels, counts)

@@ -22,6 +22,7 @@ from ..selection.result import Result, Shown
 from ..selection.run import fit_table
 from ..selection.study import Request
 from ..solvers.core.limits import Limits
+from ..wings import WINGS
 from . import grids, outputs
 from .column_options import column_constraints
 from .console import announce_limit, progress, read
@@ -65,7 +66,7 @@ def fit(data: str, **options: Any) -> Exit:
         if asked.inference:
             covered_spread(table, table.problem(), sigma=None)
         deadline = settings.deadline()
-        request = Request(settings, deadline=deadline, **sized)
+        request = Request(settings, WINGS, deadline=deadline, **sized)
         announce_limit(request.plan(table.data, asked.protocol), units, asked)
         steps(f"proving {what} of {largest}{most}", 0, 1)
         assert deadline.stop is not None

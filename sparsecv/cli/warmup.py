@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from ..cv.engine import cross_validate
+from ..cv.grid_errors import cross_validate
 from ..cv.settings import Settings
 from ..design.fold_data import RowFolds
 from ..design.folds import make_folds

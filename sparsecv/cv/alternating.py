@@ -1,4 +1,8 @@
-"""Alternating minimisation of h over τ and γ (Section 3, first paper)."""
+"""Alternating minimisation of h over τ and γ (Section 3, first paper).
+
+The module adds values of γ between those of the grid to a rule that chooses a pair (γ, τ). Without
+it such a rule would compare the γ of the default grid alone.
+"""
 
 from __future__ import annotations
 

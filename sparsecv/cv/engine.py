@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from copy import copy
 from typing import Any
@@ -25,12 +25,11 @@ from .fold_proofs import ProofRun, Prover
 from .ledger import Ledger, Support
 from .needs import Need, of_everything, of_minimum
 from .plan import RunPlan
-from .progress import Batch, Late, Report, TimedReport
+from .progress import Batch, Late, Report, Run, TimedReport
 from .prove_cells import CellProver, solve_grid
 from .prove_sizes import SizesProver
 from .results import Array, CVResult
 from .settings import Settings, checked_gammas, checked_taus
-from .tau_search import search_tau
 
 # The intervals of one fold at one γ, for all τ at once, take about min(n, p) p² floating-point
 # operations, with n rows and p columns. Intervals of fewer operations than this number count as
@@ -47,63 +46,9 @@ SHARE_OF_THE_MODEL = 0.1
 MAX_SECONDS_OF_THE_REST = 1.0
 
 
-def cross_validate(
-    data: FoldData,
-    gammas: Sequence[float] | Array,
-    taus: Sequence[int] | NDArray[np.intp],
-    settings: Settings | None = None,
-    *,
-    checkpoint: Checkpoint | None = None,
-    progress: Report | None = None,
-) -> CVResult:
-    """Compute h(γ, τ) for every γ and τ: estimated, and proved or bracketed.
-
-    Parameters
-    ----------
-    data : FoldData
-        :class:`sparsecv.design.fold_data.RowFolds` or
-        :class:`~sparsecv.design.moment_folds.MomentFolds`.
-    gammas : sequence of float
-        Ridge weights γ ≥ 0.
-    taus : sequence of int
-        Sparsities in 1..p.
-    settings : Settings, optional
-    checkpoint : Checkpoint, optional
-        Files that proofs are read from before the run, and written to after every unit of work.
-    progress : callable, optional
-        Takes what is being done, the number of units done and the number of all units.
-
-    Returns
-    -------
-    CVResult
-
-    Raises
-    ------
-    InputError
-        γ < 0 or τ out of range.
-    KeyboardInterrupt
-        Ctrl-C was pressed; the run ends within a fraction of a second. The attribute ``partial`` of
-        the exception holds a CVResult of what is known by then, once there are estimates.
-
-    Examples
-    --------
-    >>> from sparsecv.cv.engine import cross_validate
-    >>> from sparsecv.design.fold_data import RowFolds
-    >>> from sparsecv.design.folds import make_folds
-    >>> from sparsecv.design.row_table import RowTable
-    >>> from sparsecv.tables.synthetic import make_synthetic
-    >>> X, y, _ = make_synthetic(n=20, p=3, tau_true=1)
-    >>> data = RowFolds(RowTable(X, y), make_folds("loo", 20))
-    >>> result = cross_validate(data, [0.1, 1.0], [1, 2])
-    >>> result.complete, result.table("cv_error").shape
-    (True, (2, 2))
-    """
-    surface = Surface(data, taus, settings, checkpoint=checkpoint, progress=progress)
-    with surface:
-        surface.visit(gammas)
-        surface.prove()
-        surface.prove_rest()
-    return surface.result()
+# Algorithm 1 of the first paper, which searches for the best τ at the γ of a row of the ledger. The
+# functions run units of work, and report progress.
+TauSearch = Callable[[Ledger, int, Settings, Limits, Run, Report], None]
 
 
 class Surface:
@@ -120,6 +65,7 @@ class Surface:
     progress, or ``report``: Takes what is being done.
     models: A surface of the same rows in other folds, whose models of all rows are taken over.
     ledger: What is known of every problem; it has a row for every γ. By default nothing is known.
+    search_tau: The search by which the method "search" solves every γ; other methods need none.
     rows: For every γ that has been visited, its row of the ledger.
     asked_gammas: The γ as they were asked for, repeats included.
     """
@@ -135,6 +81,7 @@ class Surface:
         progress: Report | None = None,
         models: Surface | None = None,
         ledger: Ledger | None = None,
+        search_tau: TauSearch | None = None,
     ) -> None:
         self.data, self.taus = data, checked_taus(taus, data.p, data.constraints)
         self.settings = settings or Settings()
@@ -144,6 +91,7 @@ class Surface:
         self.rows: dict[float, int] = {}
         self.asked_gammas: list[float] = []
         self.checkpoint, self._models = checkpoint, models
+        self._search_tau = search_tau
         self.report: Report = (lambda *_: None) if progress is None else progress
         self._context = ExitStack()
         self._clock = Limits()
@@ -248,7 +196,8 @@ class Surface:
         """Solve the problems at the γ of row g by the method of the plan, "search" or "grid"."""
         with self._timed([g]):
             if self.plan.method == "search":
-                search_tau(self.ledger, g, self.settings, limits, self._run, self.report)
+                assert self._search_tau is not None  # Doors hand it in with this method.
+                self._search_tau(self.ledger, g, self.settings, limits, self._run, self.report)
             else:
                 cells = CellProver(self.ledger, [g], self._proofs(limits), self.plan)
                 solve_grid(cells, g, self.settings.backend)

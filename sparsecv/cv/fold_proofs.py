@@ -22,7 +22,7 @@ from ..solvers.relaxation.ellipsoid import Spectrum
 from ..solvers.relaxation.gram import GramForm, wants_gram
 from ..solvers.relaxation.perspective import perspective_relaxation
 from ..solvers.supports.rounding import pad_support
-from .bounds import fold_bounds
+from .fold_bounds import fold_bounds
 from .ledger import Ledger
 from .needs import Need
 from .progress import Report, Run

@@ -1,4 +1,8 @@
-"""The γ step: minimise h over γ with every fold's support held fixed (Section 3.2, first paper)."""
+"""The γ step: minimise h over γ with every fold's support held fixed (Section 3.2, first paper).
+
+The module adds the γ at which given supports predict best. Without it an alternation between τ and
+γ has no next γ.
+"""
 
 from __future__ import annotations
 

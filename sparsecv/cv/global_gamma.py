@@ -8,6 +8,9 @@ an error that is lower than the best known error by more than the tolerance.
 
 The CV error h counts the largest error of a fold where several supports tie or may be best. Inside,
 ranges are those of t = γ/2, which is what a ridge fit adds to XᵀX.
+
+The module adds the range ``gammas="global"``. Without it the least CV error is known at single γ
+alone.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -37,9 +41,11 @@ from ..solvers.leaps.gamma_range import (
     split_gamma,
     stacked_rows,
 )
+from .engine import Surface
 from .error_bounds import CellData, bound_cell
+from .needs import Need
 from .progress import Report
-from .results import ErrorsOverGamma, GlobalMinimum
+from .results import CVResult, ErrorsOverGamma, GlobalMinimum
 from .settings import GammaSpan, checked_taus
 
 Array = NDArray[np.float64]
@@ -250,6 +256,32 @@ def global_minimum(
     tables = [_joined(parts) for parts in zip(*by_block, strict=True)]
     search = _Search(data, sizes, tables, limits)
     return search.run((low, high), tolerance, report, sum(trees), worst(statuses))
+
+
+def least_over_range(surface: Surface, span: GammaSpan, need: Need) -> CVResult:
+    """Search a range of γ for the least CV error, prove it, and visit γ of the range.
+
+    surface: It has visited no γ yet. Its settings have the tolerance.
+    need: The pairs (γ, τ) that are proved, too.
+    Returns: h(γ, τ) at the γ of least error, where it is proved, and at some γ of the range that
+        show how h varies.
+    """
+    settings = surface.settings
+    tolerance = GLOBAL_TOLERANCE if settings.tol is None else float(settings.tol)
+    with surface:
+        found = global_minimum(
+            surface.data,
+            surface.taus,
+            low=span.low,
+            high=span.high,
+            tolerance=tolerance,
+            limits=surface.plan.limits,
+            n_jobs=settings.n_jobs,
+            progress=surface.report,
+        )
+        surface.visit(np.sort(np.append(found.shown.gammas[::VISITED_EVERY], found.gamma)))
+        surface.prove(need)
+    return replace(surface.result(), minimum=found)
 
 
 class _Search:

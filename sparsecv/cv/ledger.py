@@ -38,7 +38,7 @@ from ..solvers.ridge_fits import SupportPath, known_path
 from ..solvers.supports.path import GrownUnits
 from ..solvers.supports.rounding import stacked
 from .arrays import MODEL, CellProofs, Models, SearchWork, Supports
-from .bounds import bounds_along_gamma, objective_gap_bound, squared_error_bounds
+from .fold_bounds import bounds_along_gamma, objective_gap_bound, squared_error_bounds
 from .margins import Margins
 from .needs import Known
 from .results import TIE, mean_over_folds

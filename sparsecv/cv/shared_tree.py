@@ -21,7 +21,7 @@ from ..solvers.core.threads import cached
 from ..solvers.relaxation.ellipsoid import Spectrum
 from ..solvers.relaxation.gram import TOLERANCE, GramForm, wants_gram
 from ..solvers.relaxation.perspective import Relaxation
-from .bounds import EIGENVALUE_SHARES, GAMMA_SHARES, open_node_range, squared_error_bounds
+from .fold_bounds import EIGENVALUE_SHARES, GAMMA_SHARES, open_node_range, squared_error_bounds
 from .ledger import Cell, Ledger
 from .progress import Batch, Late, Run
 

@@ -14,6 +14,7 @@ from ..selection.run import fit_table
 from ..selection.study import Request
 from ..solvers.core.column_rules import Constraints
 from ..solvers.core.result import Status
+from ..wings import WINGS
 from .files import ModelFiles
 from .validation import checked_tau
 from .views import ModelViews
@@ -193,11 +194,11 @@ class SparseRidge(ModelViews, ModelFiles):
         ready = self._prepared(X, y, sample_weight, groups, offset=offset, counts=counts)
         if isinstance(self.tau, str):
             criterion = checked_criterion(self.tau, self.gamma)
-            request = Request(settings, criterion=criterion, deadline=deadline)
+            request = Request(settings, WINGS, criterion=criterion, deadline=deadline)
         else:
             taus = [checked_tau(self.tau, ready.design)]
             gammas = [1.0 if self.gamma is None else self.gamma]
-            request = Request(settings, gammas, taus, deadline=deadline)
+            request = Request(settings, WINGS, gammas, taus, deadline=deadline)
         with self._telling("proving the best columns"):
             found = fit_table(ready, request)
         self._keep(found.model)

@@ -29,6 +29,7 @@ from ..solvers.core.column_rules import Constraints
 from ..solvers.core.result import Status
 from ..tables.dask_table import DaskTable, is_lazy
 from ..tables.table import Table
+from ..wings import WINGS
 from .files import ModelFiles
 from .sparse_ridge import SparseRidge
 from .views import ModelViews
@@ -301,6 +302,7 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         settings = Settings(**{name: getattr(self, name) for name in named})
         request = Request(
             settings,
+            WINGS,
             self.gammas,
             self.taus,
             rule=self.rule,

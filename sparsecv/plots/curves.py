@@ -117,7 +117,7 @@ def plot_cv(
     --------
     >>> import tempfile
     >>> import numpy as np
-    >>> from sparsecv.cv.engine import cross_validate
+    >>> from sparsecv.cv.grid_errors import cross_validate
     >>> from sparsecv.design.fold_data import RowFolds
     >>> from sparsecv.design.folds import make_folds
     >>> from sparsecv.design.row_table import RowTable

@@ -2,6 +2,9 @@
 
 The record calls what answers each question once. The screen, the page and the JSON file read it,
 and compute nothing themselves.
+
+The module adds ``report(audit=True)`` and ``--audit``. Without it the same questions are asked one
+by one.
 """
 
 from __future__ import annotations

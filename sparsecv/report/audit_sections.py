@@ -1,4 +1,7 @@
-"""The sections of an audit, which stand above those of the fit: one screen, and the lists below."""
+"""The sections of an audit, which stand above those of the fit: one screen, and the lists below.
+
+Without it an audit is a record that nobody prints.
+"""
 
 from __future__ import annotations
 

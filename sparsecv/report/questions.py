@@ -3,6 +3,8 @@
 Estimators and the command ask these questions, and a fit asks none of them by itself. The frames
 are those of :mod:`sparsecv.report.frames`. Where a function takes ``seconds``, its searches end
 after so many; None is no limit.
+
+Without it a fit has a model, and tells nothing of its rivals.
 """
 
 from __future__ import annotations

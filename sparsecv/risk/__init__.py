@@ -1,4 +1,8 @@
-"""Estimates of the risk (expected loss on new data) of any learner, and bounds on their errors."""
+"""Estimates of the risk (expected loss on new data) of any learner, and bounds on their errors.
+
+The package adds theorems as functions. Without it a fit has the same model and the same error to
+expect on new data, and no bound on how far that error may be off.
+"""
 
 from .candidates import development_set, nested_cv
 from .deviations import (

@@ -3,6 +3,9 @@
 CV errors of alternatives are those of given columns: every fold fits the same columns to its own
 training rows. The columns were found with all rows, the held-out ones among them, so that these
 errors are mostly smaller than the CV error of a size, whose folds search for their own columns.
+
+The module adds what ``alternatives`` returns. Without it a fit tells the best subset of every size
+alone.
 """
 
 from __future__ import annotations

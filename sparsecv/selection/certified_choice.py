@@ -4,6 +4,8 @@ There are three: of the columns of one fit, of the pair of a size τ and a ridge
 least CV error, and of the best columns without each row. A certificate has trees. A leaf of a tree
 stands for a set of supports, and has coefficients from which a lower bound on the objectives of
 these supports follows.
+
+Without it a fit is proved as before, and whoever does not trust the package has nothing to check.
 """
 
 from __future__ import annotations

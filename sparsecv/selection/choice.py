@@ -19,9 +19,9 @@ from ..errors import InputError
 from ..solvers.core.limits import OutOfTime
 from ..solvers.core.result import Status, worst
 from .averaging import Average, average_of
-from .pair_criteria import PairCriterion, corrected_errors, stable_errors
+from .pair_criteria import corrected_errors
 from .projection import Projection, project_average
-from .rules import RULES, check_rule
+from .rules import RULES, PairCriterion, check_rule
 from .study import Study
 from .surfaces import Evaluated
 
@@ -213,11 +213,16 @@ def of_projection(choice: Choice, projection: Projection) -> Choice:
     )
 
 
+def _stable(study: Study, first: Evaluated) -> Choice:
+    """The choice of the pair of least error and instability, which the request can compute."""
+    return _least_criterion("stability", study.request.wings.stable_errors, study, first)
+
+
 # How every rule chooses from the evaluated first partition of a study.
 CHOOSERS: dict[str, Callable[[Study, Evaluated], Choice]] = {
     "minimum": lambda study, first: least_error(first.result),
     "one-se": lambda study, first: within_one_se(first.result),
-    "stability": partial(_least_criterion, "stability", stable_errors),
+    "stability": _stable,
     "corrected": partial(_least_criterion, "corrected", corrected_errors),
     "projected": lambda study, first: projection_of(study, average_of(study, first)),
 }

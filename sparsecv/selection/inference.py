@@ -45,6 +45,8 @@ depends on μ. Therefore
   tail is (1 − level)/2. Where one has not settled in ten rounds, the interval holds the last two.
 
 As ν → ∞ with ρ/ν → σ² the density becomes the normal one. Where σ is given, the normal law is used.
+
+The module adds what ``inference`` returns. Without it a model has coefficients and no p-values.
 """
 
 from __future__ import annotations

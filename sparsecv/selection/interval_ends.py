@@ -2,6 +2,8 @@
 
 Whether a mean is rejected is then no monotone function of the mean, and the means that are not
 rejected may be several stretches. An interval is to hold all of them.
+
+Without it an inference has p-values and no intervals.
 """
 
 from __future__ import annotations

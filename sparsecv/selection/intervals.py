@@ -2,6 +2,8 @@
 
 Every fold's model is refitted at the chosen pair (γ, τ), with the support that its own training
 rows gave. Of a projection, every fold has the projection of its own average.
+
+The module adds what ``predict_interval`` needs. Without it a model predicts numbers alone.
 """
 
 from __future__ import annotations

@@ -2,6 +2,9 @@
 
 Both are about the fit to the response of all rows, at the γ and the size of a model, or by the
 criterion that has chosen its size. Nothing is held out.
+
+The module adds what ``near_best`` and ``importance`` return. Without it nobody knows how far the
+best subset leads.
 """
 
 from __future__ import annotations

@@ -14,6 +14,9 @@ supports on its lists those that may be best are fitted with the row's own d_ij.
 support may be better than the tree's lists and its bound say, the row is solved alone. By a
 criterion the tree lists the best supports of every size, and its bound of a size counts times w(k),
 the weight that the criterion gives a size of k on the rows that are left.
+
+The module adds what ``row_influence`` returns. Without it nobody knows whether one row decides
+which columns are chosen.
 """
 
 from __future__ import annotations

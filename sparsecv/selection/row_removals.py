@@ -66,6 +66,9 @@ by at most mℓ_y/(1 − h_i) + m|e_i|/(1 − h_i)², and both terms of e + h_·
 Every s_i is raised by m r√n, as d_j/d_i ≤ √n. The inequality must hold by four times m(ℓ_y(√f +
 √f_S) + mℓ_y² + f + f_S), f and f_S those of all rows, times the largest c/(c − s_i). The bound of
 the other supports is one of leaps and bounds.
+
+The module adds what ``row_removals`` returns. Without it the question is answered for single rows
+alone.
 """
 
 from __future__ import annotations

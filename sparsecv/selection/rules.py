@@ -8,11 +8,30 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..cv.settings import GammaSpan, Settings
 from ..design.design import Array
 from ..design.fold_data import FoldData
 from ..design.folds import checked_partition
 from ..errors import InputError
+from ..solvers.core.result import Status
+
+
+class PairCriterion(NamedTuple):
+    """The number that a rule minimises, of every pair (γ, τ) of a surface.
+
+    values, shape (γ, τ): The numbers.
+    lambda_: λ of the rule stability, chosen by nested folds; else None.
+    proved, shape (γ, τ): Whether all models that a number depends on are proved.
+    status: Optimal, or the limit that was reached.
+    """
+
+    values: Array
+    proved: NDArray[np.bool_]
+    lambda_: float | None = None
+    status: Status = Status.OPTIMAL
 
 
 class Rule(NamedTuple):

@@ -7,18 +7,19 @@ the models of many pairs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
 from ..cv.checkpoint import CheckpointFolder
-from ..cv.engine import interruptible
+from ..cv.engine import Surface, TauSearch, interruptible
+from ..cv.needs import Need
 from ..cv.plan import RunPlan
 from ..cv.progress import Report, TimedReport
-from ..cv.results import Array
+from ..cv.results import Array, CVResult
 from ..cv.settings import GammaSpan, Settings, asked_gammas, checked_taus, default_taus
 from ..design.design import Design
 from ..design.fold_data import FoldData
@@ -29,7 +30,7 @@ from ..solvers.core.result import Status
 from ..solvers.core.threads import one_blas_thread
 from ..solvers.executor import run_units
 from .inner_folds import Tasks, Unit
-from .rules import check_rule, resolved_rule
+from .rules import PairCriterion, check_rule, resolved_rule
 from .weights import SizeRound, growing_sizes
 
 # The weights of an average come from CV errors over this many random partitions of the rows into
@@ -44,11 +45,27 @@ def _silent(what: str, done: int, total: int, detail: str = "") -> None:
     """Report no progress: the default of a request."""
 
 
+class Wings(NamedTuple):
+    """What a request may ask for that a fit with defaults does without; doors hand it in.
+
+    search_tau: The search for the best τ at one γ, by which the method "search" solves every γ.
+    alternate: Visits γ on a surface, in turn with τ, and proves what is needed.
+    least_over_range: Finds and proves the least CV error of a surface over a range of γ.
+    stable_errors: The number that the rule stability minimises, of every pair of a surface.
+    """
+
+    search_tau: TauSearch
+    alternate: Callable[[Surface, Need], CVResult]
+    least_over_range: Callable[[Surface, GammaSpan, Need], CVResult]
+    stable_errors: Callable[[Study, CVResult], PairCriterion]
+
+
 @dataclass(frozen=True)
 class Request:
     """What is asked of a fit.
 
     settings: How CV errors are computed and proved, and the time limit of the whole run.
+    wings: What the run calls where it is asked for; :data:`sparsecv.wings.WINGS`.
     gammas: Values of γ. With None the default grid is visited, and a rule that takes a pair then
         alternates between τ and γ. With a :class:`~sparsecv.cv.settings.GammaSpan`, or the text
         that stands for one, the least CV error over the range is found and proved.
@@ -70,6 +87,7 @@ class Request:
     """
 
     settings: Settings
+    wings: Wings
     gammas: Any = None
     taus: Any = None
     criterion: str | None = None

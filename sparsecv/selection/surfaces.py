@@ -15,10 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..cv.alternating import alternate
 from ..cv.checkpoint import Checkpoint
 from ..cv.engine import Surface
-from ..cv.global_gamma import GLOBAL_TOLERANCE, VISITED_EVERY, global_minimum
 from ..cv.grid import grown_grid
 from ..cv.ledger import Ledger
 from ..cv.needs import Need, of_everything, of_minimum, of_one_se, of_pairs
@@ -132,9 +130,9 @@ def evaluate_partition(study: Study, partition: Partition) -> Evaluated:
         surface = unvisited(study, partition, sizes.taus, ledger)
         try:
             if isinstance(gammas, GammaSpan):
-                result = _least_over_range(study, surface, gammas)
+                result = study.request.wings.least_over_range(surface, gammas, _need(study))
             elif gammas is None and not study.averages:
-                result = alternate(surface, _need(study))
+                result = study.request.wings.alternate(surface, _need(study))
             else:
                 # Inside this context Ctrl-C ends the work, with what is known by then.
                 with surface:
@@ -201,37 +199,13 @@ def unvisited(
         progress=named_report(request.progress, partition.name),
         models=partition.models_of,
         ledger=ledger,
+        search_tau=request.wings.search_tau,
     )
 
 
 def named_report(report: Report, name: str) -> Report:
     """A function that reports progress with the name of a part of the run before it."""
     return lambda what, *more: report(name + what, *more)
-
-
-def _least_over_range(study: Study, surface: Surface, span: GammaSpan) -> CVResult:
-    """Search a range of γ for the least CV error, and prove it.
-
-    surface: It has visited no γ yet.
-    Returns: h(γ, τ) at the γ of least error, where it is proved, and at some γ of the range that
-        show how h varies.
-    """
-    settings = study.request.settings
-    tolerance = GLOBAL_TOLERANCE if settings.tol is None else float(settings.tol)
-    with surface:
-        found = global_minimum(
-            surface.data,
-            surface.taus,
-            low=span.low,
-            high=span.high,
-            tolerance=tolerance,
-            limits=surface.plan.limits,
-            n_jobs=settings.n_jobs,
-            progress=surface.report,
-        )
-        surface.visit(np.sort(np.append(found.shown.gammas[::VISITED_EVERY], found.gamma)))
-        surface.prove(_need(study))
-    return replace(surface.result(), minimum=found)
 
 
 def _need(study: Study) -> Need:

@@ -10,6 +10,8 @@ as far as the base is positive, whatever σ is. The normal density is the limit 
 are logarithms relative to the density at x, so that sets far out in a tail keep their digits. A set
 R is known between two unions of intervals, inner ⊂ R ⊂ outer; what is computed holds for every such
 R.
+
+Without it an inference knows the set and has neither p-values nor intervals.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 The tree on the relaxation searches with the incumbent known, screens and enumerates nothing, and
 hands out its leaves. A certificate has these leaves with coefficients rounded to few bits. Numbers
 here are floating point and only choose what is written: the checker's integers decide.
+
+Without it a proof ends with the process that has found it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""One training problem solved for whoever calls Python, with coefficients and a certificate."""
+"""One training problem solved for whoever calls Python, with coefficients and a certificate.
+
+Without it fits are the same, as they call :func:`~sparsecv.solvers.api.best_support` themselves.
+"""
 
 from __future__ import annotations
 

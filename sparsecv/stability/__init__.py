@@ -1,4 +1,8 @@
-"""Errors of models that leave out folds: Algorithm 1 of the stability paper, for any learner."""
+"""Errors of models that leave out folds: Algorithm 1 of the stability paper, for any learner.
+
+The package adds the rule stability and ``StabilityCV``. Without it every other rule chooses as
+before.
+"""
 
 from .algorithm import criterion, select
 from .fold_losses import partial_errors

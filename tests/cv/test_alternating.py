@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from support.fresh import examples
 from support.inside import (
     DEFAULT_GAMMAS,
+    WINGS,
     FixedSupports,
     FoldMoments,
     MomentFolds,
@@ -150,7 +151,9 @@ def test_every_step_of_the_trace_is_exact_and_follows_from_the_one_before() -> N
 def test_searches_alternate_too() -> None:
     data = folds_of(4)
     taus = np.arange(1, 9)
-    found = alternate(Surface(data, taus, Settings("search")), start=1.0)
+    found = alternate(
+        Surface(data, taus, Settings("search"), search_tau=WINGS.search_tau), start=1.0
+    )
     exact = alternate(Surface(data, taus), start=1.0)
     assert found.best().cv_error <= exact.best().cv_error / 0.99
     assert found.status is Status.OPTIMAL

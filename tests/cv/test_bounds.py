@@ -14,7 +14,7 @@ from support.fresh import examples
 from support.inside import GramForm, Spectrum
 from support.problems import ugly_problem
 
-from sparsecv.cv import bounds
+from sparsecv.cv import bounds, fold_bounds
 from sparsecv.solvers import (
     SparseRidgeProblem,
     ellipsoid,
@@ -118,7 +118,7 @@ def test_every_bound_holds_the_truth(seed: int) -> None:
     for lower in (relaxed.bound, exact * (1 - 1e-9)):
         low = bounds.objective_gap_bound(lower, upper)
         assert low <= max(errors) * (1 + 1e-7) + 1e-9 * training.yy
-    for epsilon in bounds.epsilons(training.gamma, spectrum):
+    for epsilon in fold_bounds.epsilons(training.gamma, spectrum):
         relaxation = perspective_relaxation(training, epsilon=max(epsilon, 0.0))
         anywhere = relaxation.beta + 0.1 * rng.normal(size=training.p)
         for centre in (relaxation.beta, anywhere):
@@ -237,7 +237,7 @@ def test_bounds_serve_other_gammas(seed: int) -> None:
         ]
     )
     known = least * np.where(rng.random(least.shape) < 0.3, 0.0, rng.uniform(0.7, 1.0, least.shape))
-    found = bounds.bounds_along_gamma(gammas, known)
+    found = fold_bounds.bounds_along_gamma(gammas, known)
     assert (found >= known * (1.0 - 1e-12)).all()
     assert (found <= least * (1.0 + 1e-9) + 1e-12 * problem.yy).all()
     order = np.argsort(gammas)
@@ -245,9 +245,9 @@ def test_bounds_serve_other_gammas(seed: int) -> None:
 
 
 def test_a_bound_at_one_gamma_is_a_chord_from_zero_and_a_level() -> None:
-    found = bounds.bounds_along_gamma(
+    found = fold_bounds.bounds_along_gamma(
         np.array([4.0, 1.0, 2.0, 8.0]), np.array([[0.0], [0], [6], [0]])
     )
     np.testing.assert_allclose(found[:, 0], [6.0, 3.0, 6.0, 6.0], rtol=1e-14)
-    found = bounds.bounds_along_gamma(np.array([1.0, 2.0, 3.0]), np.array([[4.0], [0], [8]]))
+    found = fold_bounds.bounds_along_gamma(np.array([1.0, 2.0, 3.0]), np.array([[4.0], [0], [8]]))
     np.testing.assert_allclose(found[:, 0], [4.0, 6.0, 8.0], rtol=1e-14)

@@ -17,6 +17,7 @@ import pytest
 from numpy.typing import NDArray
 from support.fresh import draws
 from support.inside import (
+    WINGS,
     Checkpoint,
     CheckpointFolder,
     CVResult,
@@ -68,7 +69,7 @@ def run(
     prepared = prepare(source, folds, protocol or Protocol(), seed=seed, asked=asked)
     kept = None if folder is None else CheckpointFolder(folder)
     own: dict[str, Any] = {"rule": "minimum", "seed": seed, "checkpoint": kept}
-    wanted = Request(settings or Settings(), gammas, taus, **own)
+    wanted = Request(settings or Settings(), WINGS, gammas, taus, **own)
     return first_of(Study.of(prepared.data, prepared.design, wanted)).result
 
 
@@ -351,7 +352,7 @@ def test_a_full_disk_is_one_warning_for_all_partitions(
     X, y = table()
     prepared = prepare(Table(X, y, list("abcd")), "4", Protocol(), seed=0)
     both = [
-        Request(Settings(), GAMMAS, [1, 2], rule="projected", checkpoint=one)
+        Request(Settings(), WINGS, GAMMAS, [1, 2], rule="projected", checkpoint=one)
         for one in (None, CheckpointFolder(tmp_path))
     ]
     studies = [Study.of(prepared.data, prepared.design, asked) for asked in both]

@@ -16,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from support.fresh import plain_run
 from support.inside import (
     LEAPS,
+    WINGS,
     Folds,
     Ledger,
     Limits,
@@ -86,7 +87,8 @@ def ledger_of(
     asked: UnitConstraints | None = None,
 ) -> Ledger:
     data = RowFolds(RowTable(table.X, table.y, True, table.weights, constraints=asked), folds)
-    with Surface(data, TAUS, Settings(method, time_limit=limit)) as surface:
+    settings = Settings(method, time_limit=limit)
+    with Surface(data, TAUS, settings, search_tau=WINGS.search_tau) as surface:
         surface.visit(GAMMAS)
         surface.prove()
     assert list(surface.rows.values()) == [0, 1]

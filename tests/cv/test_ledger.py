@@ -8,7 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from support.inside import Ledger, RowFolds, RowTable, Settings, Surface, known_path, make_folds
+from support.inside import (
+    WINGS,
+    Ledger,
+    RowFolds,
+    RowTable,
+    Settings,
+    Surface,
+    known_path,
+    make_folds,
+)
 
 TAUS = np.array([1, 2, 4], dtype=np.intp)
 ARRAYS = ("error", "objective", "lower", "upper", "exact", "searched", "bound", "trees")
@@ -24,7 +33,7 @@ def data_of(cv: Any = 4, p: int = 5, n: int = 20) -> RowFolds:
 
 
 def ledger_of(data: RowFolds, settings: Settings | None = None) -> Ledger:
-    with Surface(data, TAUS, settings) as surface:
+    with Surface(data, TAUS, settings, search_tau=WINGS.search_tau) as surface:
         surface.visit([0.3])
         surface.prove()
     return surface.ledger

@@ -11,9 +11,10 @@ from sparsecv.clock import CLOCK
 from sparsecv.cv import alternating
 from sparsecv.cv.alternating import alternate
 from sparsecv.cv.checkpoint import Checkpoint, CheckpointFolder
-from sparsecv.cv.engine import Surface, cross_validate
+from sparsecv.cv.engine import Surface
 from sparsecv.cv.gamma_step import FixedSupports
 from sparsecv.cv.grid import grown_grid
+from sparsecv.cv.grid_errors import cross_validate
 from sparsecv.cv.ledger import Ledger
 from sparsecv.cv.needs import Need
 from sparsecv.cv.plan import RunPlan
@@ -84,3 +85,4 @@ from sparsecv.tables.datasets import resolve
 from sparsecv.tables.marks import Reading
 from sparsecv.tables.synthetic import make_synthetic
 from sparsecv.tables.table import Table
+from sparsecv.wings import WINGS

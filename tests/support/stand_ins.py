@@ -32,7 +32,7 @@ TARGETS = {
     "MAX_DENSE_BYTES": "estimators.validation.MAX_DENSE_BYTES",
     "MAX_FACTORED_COLUMNS": "solvers.branching.driver.MAX_FACTORED_COLUMNS",
     "MAX_ITERATIONS": "cv.alternating.MAX_ITERATIONS",
-    "MAX_LOSSES": "selection.pair_criteria.MAX_LOSSES",
+    "MAX_LOSSES": "selection.stable_errors.MAX_LOSSES",
     "MAX_OPEN_BYTES": "solvers.branching.size_sweep.MAX_OPEN_BYTES",
     "MAX_SHARE_CLOSED": "solvers.branching.single.MAX_SHARE_CLOSED",
     "MIN_NODES_PER_REFIT": "solvers.branching.sdp_nodes.MIN_NODES_PER_REFIT",

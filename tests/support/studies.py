@@ -13,6 +13,7 @@ from sparsecv.selection.choice import other_choices
 from sparsecv.selection.surfaces import evaluate_partition, first_partition, with_rest
 
 from .inside import (
+    WINGS,
     Choice,
     CVResult,
     Folds,
@@ -49,7 +50,7 @@ def study_of(
     design = make_design(Summary.of(X, y), Protocol(), [f"x{j}" for j in range(X.shape[1])])
     folds = make_folds(cv, y.size, seed=own.get("seed", 0))
     data = RowFolds(RowTable.of(design, X, y), folds)
-    return Study.of(data, design, Request(Settings(**options), gammas, taus, **own))
+    return Study.of(data, design, Request(Settings(**options), WINGS, gammas, taus, **own))
 
 
 def first_of(study: Study) -> Any:

@@ -1,4 +1,8 @@
-"""Other solvers as back ends: how each is run, and which packages it needs."""
+"""Other solvers as back ends: how each is run, and which packages it needs.
+
+The package registers HiGHS, Gurobi and MOSEK with :mod:`sparsecv.solvers.api`. Without it every
+problem is solved by the native searches, and no other program confirms what they prove.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a certificate holds besides its proof: the table, its units in whole numbers, the claim."""
+"""What a certificate holds besides its proof: the table, its units in whole numbers, the claim.
+
+Without it a proof has no table and no units, and cannot be checked.
+"""
 
 from __future__ import annotations
 

@@ -1,0 +1,14 @@
+"""What requests of estimators and commands may ask for beside the core, as functions.
+
+The core names what it calls (:class:`~sparsecv.selection.study.Wings`) and imports none of it.
+"""
+
+from __future__ import annotations
+
+from .cv.alternating import alternate
+from .cv.global_gamma import least_over_range
+from .cv.tau_search import search_tau
+from .selection.stable_errors import stable_errors
+from .selection.study import Wings
+
+WINGS = Wings(search_tau, alternate, least_over_range, stable_errors)

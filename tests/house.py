@@ -85,8 +85,13 @@ ROUNDING = {
     "solvers/relaxation/dual_bound.py",
 }
 SMALL = 2e-8
-# A module-level number whose name contains one of these words is what a search may take.
-BUDGET = re.compile("SECONDS|NODES|BUDGET|GROWTH|ROUNDS|TURN|PATIENCE|STEPS")
+# A module-level number whose name contains one of these words is what a search may take, unless it
+# says when a line of progress is due. The page of all budgets is the one module that has them.
+BUDGET = re.compile("SECONDS|NODES|BUDGET|GROWTH|ROUNDS|TURN|PATIENCE|SUPPORTS$|TIMES_OF|PARTS_OF")
+OF_REPORTS = re.compile("REPORT|LINE|NOTEBOOK|SUPPORTS_OF_A_BATCH")
+SCHEDULE = "schedule.py"
+# Calls that hand out time or nodes; a number written there is a budget, too.
+HANDS_OUT = re.compile(r"(\.share|\.part|\.within|\.longer|Way|Limits)$")
 # Modules that turn sections of a result into text or a page contain one of these words.
 FORMATS_SECTIONS = ("rich.table", "<table", "<td", "to_html(")
 NOT_CODE = {
@@ -330,6 +335,24 @@ def home_of(module: Module, node: ast.ImportFrom) -> str:
     return "/".join([*base, *(node.module or "").split(".")]).strip("/")
 
 
+def budgets_elsewhere(modules: list[Module]) -> Iterator[str]:
+    """Numbers outside the page of all budgets that say what a search may take.
+
+    The number 1, of a search that may take all that is left, and 0 are none.
+    """
+    for module in modules:
+        if module.name == SCHEDULE:
+            continue
+        for name in module_numbers(module.tree):
+            if BUDGET.search(name) and not OF_REPORTS.search(name):
+                yield f"{module.name}: {name}"
+        for call in ast.walk(module.tree):
+            if isinstance(call, ast.Call) and HANDS_OUT.search(ast.unparse(call.func)):
+                for given in (*call.args, *(one.value for one in call.keywords)):
+                    if is_number(given) and ast.literal_eval(given) not in (0, 1):
+                        yield f"{module.name}:{call.lineno}: {ast.unparse(call)}"
+
+
 def across_the_door(modules: list[Module]) -> Iterator[str]:
     """Names that modules outside solvers/ take out of it, each once."""
     found = set()
@@ -464,9 +487,7 @@ def main() -> None:
         "places that read a clock": clocks(modules),
         "modules that format sections of a result": formatting,
         "functions that begin a tree of all sizes": callers(modules, "Leaps"),
-        "modules that say what a search may take": sorted(
-            {one.split(":")[0] for one in numbers if BUDGET.search(one)}
-        ),
+        "budgets of searches outside the page of all budgets": budgets_elsewhere(modules),
         "names taken out of solvers": across_the_door(modules),
         "imports of a wing by the core": wings_in_the_core(modules),
         "wings that do not say what would be lost": wings_without_words(modules),

@@ -23,7 +23,7 @@ LAYERS = [  # top to bottom; what stands on one line may not import each other
     ["cv"],
     ["design"],
     ["tables", "solvers"],
-    ["_version", "clock", "errors", "verify"],
+    ["_version", "clock", "errors", "schedule", "verify"],
 ]
 SOLVERS = [
     ["solution"],
@@ -87,6 +87,10 @@ def test_the_core_imports_no_wing_and_wings_say_what_they_add() -> None:
     assert list(house.wings_without_words(modules)) == []
     names = [f"{one.name[:-3]}/" for one in modules]
     assert [wing for wing in house.WINGS if not any(name.startswith(wing) for name in names)] == []
+
+
+def test_one_page_has_every_budget() -> None:
+    assert list(house.budgets_elsewhere(house.read_modules(ROOT))) == []
 
 
 def test_no_import_runs_upwards() -> None:

@@ -114,7 +114,7 @@ def announce_limit(plan: RunPlan, n_features: int, asked: SimpleNamespace) -> No
 
     n_features: Number of columns, of which a group counts once.
     """
-    from ..cv.settings import DEFAULT_SECONDS
+    from ..schedule import DEFAULT_SECONDS
 
     if plan.all_size_trees or plan.needs_no_proof or asked.time_limit is not None:
         return

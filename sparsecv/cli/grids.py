@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cv import settings
+from .. import schedule
 from ..cv.settings import GammaSpan, asked_gammas, checked_gammas
 from ..design.design import Array
 from ..errors import InputError
@@ -93,7 +93,7 @@ def parse_time_limit(text: str | None) -> float | None:
     Raises InputError: The text is another word than none, or a negative number.
     """
     if text is None:
-        return settings.DEFAULT_SECONDS
+        return schedule.DEFAULT_SECONDS
     word = text.strip().lower()
     if word == "none":
         return None

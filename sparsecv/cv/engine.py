@@ -14,6 +14,12 @@ from numpy.typing import NDArray
 
 from ..design.fold_data import FoldData
 from ..errors import InputError, SolverUnavailable
+from ..schedule import (
+    MAX_OPERATIONS_OF_CHEAP_INTERVALS,
+    MAX_SECONDS_OF_THE_REST,
+    SECONDS_OF_CHEAP_INTERVALS,
+    SHARE_OF_THE_MODEL,
+)
 from ..solvers.core.error_margin import is_blurred
 from ..solvers.core.limits import Limits, OutOfTime, StopFlag
 from ..solvers.core.result import Status
@@ -30,21 +36,6 @@ from .prove_cells import CellProver, solve_grid
 from .prove_sizes import SizesProver
 from .results import Array, CVResult
 from .settings import Settings, checked_gammas, checked_taus
-
-# The intervals of one fold at one γ, for all τ at once, take about min(n, p) p² floating-point
-# operations, with n rows and p columns. Intervals of fewer operations than this number count as
-# cheap. So many operations take a twentieth of a second. The number is a choice.
-MAX_OPERATIONS_OF_CHEAP_INTERVALS = 5e7
-# Folds get cheap intervals for this many seconds after the time limit, too. It is a choice.
-SECONDS_OF_CHEAP_INTERVALS = 1.0
-# Estimates of CV errors, and then their proofs, leave this share of the time that remains when they
-# begin. It belongs to the model that is chosen in the end, whose support is then proved on all
-# rows. The number is a choice.
-SHARE_OF_THE_MODEL = 0.1
-# Once the choice is made, proofs that it does not need end after this many seconds: what waits for
-# them is an answer that they do not change. The number is a choice.
-MAX_SECONDS_OF_THE_REST = 1.0
-
 
 # Algorithm 1 of the first paper, which searches for the best τ at the γ of a row of the ledger. The
 # functions run units of work, and report progress.

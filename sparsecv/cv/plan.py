@@ -39,7 +39,7 @@ class RunPlan:
     that remains, a surface gets one part of as many equal parts as there are surfaces still to
     come, this one included; what is done after the last surface counts as up to two surfaces
     (:meth:`part`, ``Study.work_after_partitions``). Of its part, estimates may take nine tenths,
-    and proofs nine tenths of what the estimates leave (``engine.SHARE_OF_THE_MODEL``). What remains
+    and proofs nine tenths of what the estimates leave (``SHARE_OF_THE_MODEL``). What remains
     in the end belongs to the model of the pair (γ, τ) that is chosen.
 
     all_size_trees: Whether trees of all sizes answer and prove the problems, as there are at most

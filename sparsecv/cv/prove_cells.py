@@ -23,6 +23,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..design.design import Array
+from ..schedule import (
+    BOUNDING_DECAY,
+    BOUNDING_SHARE,
+    FIRST_ROUND_SECONDS,
+    FIRST_TRIAL_SECONDS,
+    FOLDS_OF_A_JOINT_TREE,
+    HALVES,
+    MIN_CLOSED_SHARE,
+    MIN_RISE_SHARE,
+    ROUND_GROWTH,
+    SHARE_OF_FOLDS_OF_A_JOINT_TREE,
+    TIMES_OF_A_TRIAL,
+    TIMES_OF_THE_LARGEST_TREE,
+    TRIAL_GROWTH,
+    TRIAL_NODES_PER_SECOND,
+)
 from ..solvers.core.limits import Limits
 from ..solvers.core.plan import share_of_nodes
 from ..solvers.core.result import Answer, Status, worst
@@ -36,38 +52,9 @@ from .plan import RunPlan
 from .progress import Batch, Late
 from .shared_tree import SharedTree
 
-# The first round gives a problem (one fold, or all rows, at one γ and τ) this many seconds. After
-# them its search waits for the next round, and so do the folds of the same cell that have not
-# begun. The number was chosen by timing tables of data/.
-FIRST_ROUND_SECONDS = 0.05
-# Every later round gives a problem this many times the seconds of the round before: a choice.
-ROUND_GROWTH = 4.0
-# After the first round, raising the least lower bound takes at most this share of the seconds
-# that have passed. Where folds are many, the bound is not raised. The number is a choice.
-BOUNDING_SHARE = 0.5
-# A search that raises the bound of a cell (γ, τ) by less than this share of the cell's gap takes a
-# quarter off the share of seconds that such searches get (BOUNDING_SHARE at first). A search that
-# raises it by more sets that share to BOUNDING_SHARE again. The number is a choice. It is below
-# what useful searches reached: with four times the seconds they closed a tenth to a third of the
-# gap. With more columns than rows and a small γ no bound rises, and the seconds go to proofs.
-MIN_CLOSED_SHARE = 0.05
-# The least lower bound is left alone where a better bound on the optimum of all rows could
-# raise it by at most this share of its cell's error. The number is a choice.
-MIN_RISE_SHARE = 0.1
 # Within a cell, progress is reported once this many seconds have passed without a report. The
 # number is a choice.
 REPORT_SECONDS = 0.5
-# One tree can prove a fold at every τ at once. Such a tree is first tried once all proofs of the
-# run have taken this many seconds: shorter runs end sooner without it. The number is a choice.
-FIRST_TRIAL_SECONDS = 0.1
-# If a tree for all sizes of a fold reaches a limit when the proofs have taken s seconds in all, the
-# next such tree is tried once they have taken this many times s seconds. The number is a choice.
-TRIAL_GROWTH = 4.0
-# The trial tree of the first fold may have this many nodes for every second that the proofs have
-# taken. Where trees of other folds have ended, it may have twice the nodes of the largest of them.
-# Once the trial tree has ended, the tree of every other fold may have four times its nodes. Under
-# constraints the tree has a share of these nodes. The number is a choice.
-TRIAL_NODES_PER_SECOND = 3_000_000
 
 
 class CellProver(Prover):
@@ -103,7 +90,7 @@ class CellProver(Prover):
         """
         limits, ledger = self.work.limits, self.ledger
         if limits.remaining() is not None:
-            self.prove_model(*self._models(need)[0], limits.share(2.0))
+            self.prove_model(*self._models(need)[0], limits.share(HALVES))
         self._prove_errors(need)
         for g, t in self._models(need):
             if ledger.cells.exact[g, t, : ledger.k].all():
@@ -176,23 +163,26 @@ class CellProver(Prover):
         """Try one tree for all sizes of the first open fold at a γ, and go on where the tree ends.
 
         The tree of the first fold has a limit of nodes. Where it ends, the trees of the other folds
-        have four times the limit; otherwise no further tree is searched, and ``next_trial`` says
-        when one is tried again.
+        have ``TIMES_OF_A_TRIAL`` times the limit; otherwise no further tree is searched, and
+        ``next_trial`` says when one is tried again.
 
         g, t: The γ, and for reports the cell whose turn it is.
         spent: Seconds that the proofs have taken.
         """
         ledger = self.ledger
         share = share_of_nodes(ledger.data.constraints)
-        nodes = max(int(share * TRIAL_NODES_PER_SECOND * spent), 2 * self.largest_tree)
+        nodes = max(
+            int(share * TRIAL_NODES_PER_SECOND * spent),
+            TIMES_OF_THE_LARGEST_TREE * self.largest_tree,
+        )
         folds = np.flatnonzero(~ledger.cells.exact[g, :, : ledger.k].all(axis=0)).tolist()
-        for problems, max_nodes in ((folds[:1], nodes), (folds[1:], 4 * nodes)):
+        for problems, max_nodes in ((folds[:1], nodes), (folds[1:], TIMES_OF_A_TRIAL * nodes)):
             self.report_cell(g, t, f"all sizes of {len(folds)} folds")
             if set(self._search_trees(g, problems, max_nodes)) - {Status.OPTIMAL}:
                 self.next_trial = TRIAL_GROWTH * spent
                 return
         if self.plan.proves == "all":
-            self._search_trees(g, [ledger.k], 4 * nodes)
+            self._search_trees(g, [ledger.k], TIMES_OF_A_TRIAL * nodes)
 
     def _search_trees(self, g: int, problems: list[int], max_nodes: int) -> list[Status]:
         """Search one tree for all sizes of each of some problems at the γ of row g.
@@ -242,9 +232,8 @@ class CellProver(Prover):
         ledger, shared, limits = self.ledger, self._shared_tree(g), self.work.limits
         if shared is not None:
             self.search_model(g, t, limits.within(seconds))
-            # One tree serves all k folds. It gets the seconds of 10 folds, or of a tenth of all
-            # folds if these are more. Both numbers are choices.
-            whole = limits.within(seconds * max(10.0, 0.1 * ledger.k))
+            folds = max(FOLDS_OF_A_JOINT_TREE, SHARE_OF_FOLDS_OF_A_JOINT_TREE * ledger.k)
+            whole = limits.within(seconds * folds)
             failed = {shared.solve_tau(t, whole, self.work.run, branch=True)}
             ledger.work.n_mio[g] += 1 + int(ledger.cells.searched[g, t].sum())
             ledger.work.trees[g, t] += 1
@@ -310,7 +299,7 @@ class CellProver(Prover):
             elif found >= before - useful_rise:
                 # A search whose own bound is still far below the known one, which other cells
                 # imply, says nothing about its use; any other one has been of little use.
-                self.bounding_share *= 0.75
+                self.bounding_share *= BOUNDING_DECAY
 
     def prove_folds(
         self, problems: list[Cell], backend: str = "", seconds: float | None = None

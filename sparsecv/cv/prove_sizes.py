@@ -2,9 +2,9 @@
 
 A tree proves all sizes of a problem that are asked of it at once. In the first round it is asked
 for all that are open, and the trees of a γ may take their share of the time. Every later round
-gives a tree ``GROWTH`` times the nodes of the round before, and asks for what is needed alone. A
-tree that these do not suffice for still bounds the fold's errors, and its γ is left to the next
-round where the choice needs it even so.
+gives a tree ``GROWTH_OF_ROUNDS`` times the nodes of the round before, and asks for what is needed
+alone. A tree that these do not suffice for still bounds the fold's errors, and its γ is left to the
+next round where the choice needs it even so.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..design.design import Array
+from ..schedule import GROWTH_OF_ROUNDS, NODES_OF_FIRST_ROUND
 from ..solvers.core.plan import share_of_nodes
 from ..solvers.core.result import Status
 from ..solvers.leaps.gamma_trees import NEAR, ridge_scale
@@ -25,13 +26,6 @@ from .ledger import Ledger
 from .needs import Need, of_everything
 from .progress import Batch, Late
 
-# The first number is what a tree may have of nodes in the first round. The second is what every
-# later round multiplies the nodes by. Within bounds on coefficients a tree has a share of these
-# nodes (``share_of_nodes``). Later rounds begin the tree anew. Most trees of up to 40 columns end
-# within the first number of nodes, a sixth of a second. With half of the nodes, and fifteen times
-# as many in the next round, two tables of 100 x 40 took 1.2 times the nodes in all
-# (``experiments/scale/narrow.py``, seeds 2 and 9145).
-FIRST_NODES, GROWTH = 8_000_000, 8
 # A unit of work proves one problem at a γ and at γ near it, at most this many in all. A limit or
 # Ctrl-C may end a run after some of the units. Then at most this many γ have both proved and
 # unproved folds. The number is a choice.
@@ -58,7 +52,7 @@ class SizesProver(Prover):
 
     def __init__(self, ledger: Ledger, rows: Sequence[int], work: ProofRun) -> None:
         super().__init__(ledger, rows, work)
-        self.nodes = int(FIRST_NODES * share_of_nodes(ledger.data.constraints))
+        self.nodes = int(NODES_OF_FIRST_ROUND * share_of_nodes(ledger.data.constraints))
         self.first_round = True
 
     def prove(self, need: Need) -> list[int]:
@@ -77,7 +71,7 @@ class SizesProver(Prover):
             while reached(0) is None and (near := self._next(need, tried, hard)):
                 tried.update(near)
                 hard = max(hard, self._search(need, near))
-            self.nodes, self.first_round = self.nodes * GROWTH, False
+            self.nodes, self.first_round = self.nodes * GROWTH_OF_ROUNDS, False
         left = self._open(need, with_imprecise=True).any(axis=(1, 2))
         return [int(g) for g in self.rows[left]]
 

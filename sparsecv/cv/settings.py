@@ -21,9 +21,6 @@ METHODS = ("auto", "exact", "grid", "search")
 BOUNDS = ("best", "paper", "paper-exact")
 PROVE = ("choice", "all")
 CHOICES = {"method": METHODS, "bounds": BOUNDS, "prove": PROVE}
-# The time limit of a call in which the user names none, in seconds. The estimators and the commands
-# pass it; :class:`Settings` that are made without a time limit have none. The number is a choice.
-DEFAULT_SECONDS = 20.0
 
 
 @dataclass(frozen=True)

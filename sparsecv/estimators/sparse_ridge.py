@@ -6,9 +6,13 @@ from os import PathLike
 
 from numpy.typing import ArrayLike
 
-from ..cv.settings import DEFAULT_SECONDS, Settings, checked_limit
+from ..cv.settings import (
+    Settings,
+    checked_limit,
+)
 from ..design.saved import SavedModel
 from ..errors import InputError, UnprovedWarning, warn_caller
+from ..schedule import DEFAULT_SECONDS
 from ..selection.criteria import checked_criterion
 from ..selection.run import fit_table
 from ..selection.study import Request

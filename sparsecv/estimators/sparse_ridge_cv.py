@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..cv.results import CVResult, bounds_text
-from ..cv.settings import DEFAULT_SECONDS, Settings
+from ..cv.settings import Settings
 from ..design.fold_models import FoldModels
 from ..design.folds import Folds
 from ..design.model import Model
 from ..design.prepare import Prepared
 from ..errors import InputError, UnprovedWarning, warn_caller
 from ..report.progress import tell
+from ..schedule import DEFAULT_SECONDS
 from ..selection.certified_choice import proved_choice_certificate
 from ..selection.choice import Choice
 from ..selection.claims import Claim, beyond_certificate

@@ -19,6 +19,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, column_or_1d
 from ..design.folds import check_groups
 from ..errors import InputError
 from ..report.progress import telling
+from ..schedule import REFIT_SECONDS
 from ..stability.algorithm import checked_lambdas, criterion, select
 from ..stability.fold_losses import Array, Learner, PartialErrors, losses_of, partial_errors
 from ..stability.learners import EstimatorLearner, folds_for, weight_params
@@ -26,11 +27,6 @@ from ..stability.losses import LOSSES, Loss, checked_loss
 from ..stability.sparse_ridge import SparseRidgeLearner
 from .sparse_ridge import SparseRidge
 from .validation import checked_weights
-
-# Where the folds' models were not proved, as sparse ridge has more than 20 columns, the search for
-# the final model of all rows ends after this many seconds with the best model it has found. A fit
-# has one such search. The number is a choice.
-REFIT_SECONDS = 10.0
 
 
 class StabilityCV(BaseSearchCV):  # type: ignore[misc]

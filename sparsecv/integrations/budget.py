@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..schedule import FIRST_NODES, HALVES
 from ..solvers.api import best_support
 from ..solvers.core.limits import Limits
-from ..solvers.core.plan import FIRST_NODES
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Answer, Status, Work, nothing_known, relative_gap, worst
 from ..solvers.leaps.all_sizes import best_subsets
@@ -143,7 +143,7 @@ def solve_budget(
     equations = [_Equation(problem, min(problem.tau, total)) for problem in problems]
     for t, equation in enumerate(equations):
         start = None if warm_starts is None else warm_starts[t]
-        equation.first(start, limits.share(2.0 * (len(equations) - t)))
+        equation.first(start, limits.share(HALVES * (len(equations) - t)))
     # The relative gap that an equation was last solved to at a size, by (equation, size). A search
     # that has not reached this gap is made again only for a smaller one.
     tried: dict[tuple[int, int], float] = {}

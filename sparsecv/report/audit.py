@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
+from ..schedule import HALVES, PARTS_OF_AN_AUDIT
 from ..selection.certified_choice import near_certificate, proved_choice_certificate
 from ..selection.claims import aim_of, beyond_certificate
 from ..selection.criteria import least_squares
@@ -209,8 +210,12 @@ def audited(result: Result, cv: Any, limits: Limits) -> Audit:
     _ask_models(found, asked)
     tests, rows = asked.tests(), asked.rows()
     found.what = found.what if rows is None else str(rows.index.name)
-    removals = asked.ask("removals", lambda: removals_of_features(result, MOST_ROWS, asked.part(6)))
-    worth = asked.ask("importance", lambda: importance_of(result, asked.part(6).remaining()))
+    removals = asked.ask(
+        "removals", lambda: removals_of_features(result, MOST_ROWS, asked.part("removals"))
+    )
+    worth = asked.ask(
+        "importance", lambda: importance_of(result, asked.part("importance").remaining())
+    )
     if tests is not None:
         found.sigma, found.sigma_source = tests.attrs["sigma"], tests.attrs["sigma_source"]
         found.level, found.warnings = tests.attrs["level"], list(_power(result, tests))
@@ -264,7 +269,7 @@ def _proof(audit: Audit, result: Result, limits: Limits) -> Certificate:
     share = within[-1]
     models = audit.models[audit.models["excess"] <= share]
     supports = [np.array(one, dtype=np.intp) for one in models["columns"]]
-    made = [near_certificate(result, supports, share, limits.share(2.0))]
+    made = [near_certificate(result, supports, share, limits.share(HALVES))]
     said = f"the {counted(len(models), 'near-best model')} within {percent(share)}, and that there "
     said += "are no others; the columns of the model are the best of them"
     if result.held_out is not None:
@@ -289,9 +294,12 @@ class _Asked:
         self.result, self.limits = result, limits
         self.missing: dict[str, str] = {}
 
-    def part(self, pieces: float) -> Limits:
-        """The next of so many equal pieces of the time that is left."""
-        return self.limits.share(pieces)
+    def part(self, question: str, asked_before: int = 0) -> Limits:
+        """What a question may take of the time that is left, by the page of all budgets.
+
+        asked_before: How often it was asked before, for which there is a part less each time.
+        """
+        return self.limits.share(PARTS_OF_AN_AUDIT[question] - asked_before)
 
     def ask(self, name: str, answer: Callable[[], T]) -> T | None:
         """The answer to a question; None where the fit allows none, and the reason is kept."""
@@ -310,7 +318,7 @@ class _Asked:
 
     def tests(self) -> DataFrame | None:
         """p-values and intervals."""
-        result, seconds = self.result, self.part(8).remaining()
+        result, seconds = self.result, self.part("inference").remaining()
         found = self.kept("inference", lambda: inference_of(result, 1.0 - LEVEL, None, seconds))
         if found is None and result.held_out is not None:
             self.missing["inference"] += " (sparsecv fit DATA --tau bic --audit)"
@@ -318,14 +326,14 @@ class _Asked:
 
     def rows(self) -> DataFrame | None:
         """The best columns without each row, or each group of rows."""
-        part = self.part(7)
+        part = self.part("row_influence")
         return self.kept("row_influence", lambda: influence_of_rows(self.result, part))
 
 
 def _ask_models(found: Audit, asked: _Asked) -> None:
     """List the near-best models, within the largest share of WITHIN whose list is complete."""
     for i, share in enumerate(reversed(WITHIN)):
-        seconds = asked.part(10.0 - i).remaining()
+        seconds = asked.part("near_best", i).remaining()
         ask = partial(near_best_of, asked.result, share, seconds)
         if (models := asked.ask("near_best", ask)) is None:
             return
@@ -346,18 +354,18 @@ def _ask_of_the_rule(found: Audit, asked: _Asked, cv: Any) -> None:
     if result.study is None:
         asked.missing |= dict.fromkeys(("nested", "partitions"), NOTHING_HELD_OUT)
         return
-    rules = asked.ask("rules", lambda: comparison(result, asked.part(5)))
+    rules = asked.ask("rules", lambda: comparison(result, asked.part("rules")))
     if rules is not None:
         found.rules = dict(zip(map(str, rules.index), map(int, rules["tau"]), strict=True))
     if result.expected is None and result.choice is not None and result.choice.size_given:
         asked.missing["nested"] = "it judges the choice of a size, and the size was given"
     elif result.expected is None:
-        study = result.study.again(asked.part(4.5))
+        study = result.study.again(asked.part("nested"))
         result.expected = asked.ask("nested", lambda: nested_error(study, cv, groups=groups))
     if (own := result.expected) is not None:
-        found.expected, again = own, result.study.again(asked.part(4))
+        found.expected, again = own, result.study.again(asked.part("peers"))
         found.peers = peer_errors(again, cv, own, fitted_peers, groups)
-    last = asked.part(3)  # The rest of the time is for the certificate.
+    last = asked.part("partitions")  # The rest of the time is for the certificate.
     drawn = asked.kept(
         "partitions", lambda: partitions_of_rows(result, PARTITIONS_DRAWN, every=False, limits=last)
     )

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ..design.folds import Index
 from ..errors import InputError
+from ..schedule import HALVES
 from ..selection.alternatives import alternatives, alternatives_table, ranked_by_size
 from ..selection.near_best import importance, near_best
 from ..selection.partitions import choices_by_partition
@@ -257,7 +258,7 @@ def removals_of_features(result: Result, most: int, limits: Limits) -> DataFrame
     problem, data, support = chosen_support(result)
     if support.size == 0:
         return frame_of({"safe": [], "rows": []}, []).rename_axis("feature")
-    influence = _influence_at_size(result, limits.share(2.0))
+    influence = _influence_at_size(result, limits.share(HALVES))
     units = problem.constraints.units(support).tolist()
     found = [
         row_removals(problem, data, support, influence, most, limits.share(len(units) - i), unit)

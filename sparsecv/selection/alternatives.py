@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from ..cv.progress import Late
 from ..cv.results import CVResult, mean_over_folds
-from ..cv.settings import DEFAULT_SECONDS
 from ..design.design import Array, Design
 from ..design.fold_data import FoldData
 from ..design.model import Model, values_of
+from ..schedule import DEFAULT_SECONDS, SHARE_OF_TREES
 from ..solvers.core.limits import Limits
 from ..solvers.core.plan import holds_tree
 from ..solvers.core.problem import SparseRidgeProblem
@@ -32,8 +32,6 @@ from ..solvers.supports.rounding import stacked
 from .study import Study
 
 Errors = tuple[Array, Array]
-# The share of a time limit that trees may take before the CV errors of subsets. It is a choice.
-SHARE_OF_TREES = 0.9
 
 
 def ranked_by_size(

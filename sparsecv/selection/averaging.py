@@ -15,6 +15,7 @@ from ..cv.results import CVResult, mean_over_folds
 from ..cv.settings import DEFAULT_GAMMAS, GammaSpan
 from ..design.design import Array
 from ..design.fold_data import FoldData
+from ..schedule import HALVES
 from ..solvers.core.limits import OutOfTime
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status, worst
@@ -127,7 +128,7 @@ def _weights_in_folds(study: Study, result: CVResult) -> FoldWeights:
     rounds = study.size_rounds
     first_round = [one.taus.size for one in rounds].index(result.taus.size)
     # Half of the time that is left is kept for surfaces in folds and projections.
-    half = study.part(2.0)
+    half = study.part(HALVES)
     return inner_weights(study.data, gammas, rounds, half.run, half.plan, first_round)
 
 
@@ -143,7 +144,7 @@ def _surface_in_folds(study: Study, first: Evaluated, inner: FoldWeights) -> CVR
         surface = unvisited(study, own, inner.taus, surface.ledger.extended(inner.taus))
     gammas, weighted = inner.gammas.tolist(), np.max(inner.weights, axis=0) > 0.0
     # Half of the time that is left is kept for the projections.
-    with surface.with_plan(study.plan.part(2.0)) as surface:
+    with surface.with_plan(study.plan.part(HALVES)) as surface:
         if new := [gamma for gamma in gammas if gamma not in surface.rows]:
             surface.visit(new, Late.AFTER_GRACE)
         if surface.plan.proves_needed_pairs:

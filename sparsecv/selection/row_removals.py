@@ -85,6 +85,7 @@ from ..design.deleted_rows import DeletedRows
 from ..design.design import Array
 from ..design.fold_data import RowFolds
 from ..design.folds import Index, make_folds
+from ..schedule import NODES_OF_REMOVED_ROWS
 from ..solvers.core.limits import Limits
 from ..solvers.core.plan import holds_tree
 from ..solvers.core.problem import SparseRidgeProblem
@@ -105,9 +106,6 @@ RIVALS = 20
 # Rounding moves the predictions of a fit by at most this share of the length of y: some ten times
 # what LEAST_SINGULAR_VALUE_OF_QUICK_FITS says, below which columns are not fitted here.
 MOVED = 1e-9
-# The tree over the rows that may be removed has at most so many nodes for a support. The number is
-# a choice. Proofs on the tables of experiments/selection/rows_that_decide.py took at most some 70.
-MAX_NODES = 100
 # Products of all pairs of at most so many rows are taken, which need 32 MB. It is a choice.
 MAX_ROWS_OF_PAIRS = 2000
 
@@ -292,7 +290,7 @@ class Fit(NamedTuple):
         Returns: None where it is proved; else rows at which the tree has ended, r or fewer.
         """
         nodes = [(self, own, np.arange(self.residual.size), list[int]())]
-        for _ in range(MAX_NODES):
+        for _ in range(NODES_OF_REMOVED_ROWS):
             fit, other, rows, removed = nodes.pop()
             if not fit.is_above(other, r - len(removed)):
                 if len(removed) == r or rows.size == 0 or limits.reached(0) is not None:

@@ -25,6 +25,7 @@ from ..design.design import Design
 from ..design.fold_data import FoldData
 from ..design.folds import Index
 from ..errors import InputError
+from ..schedule import SURFACES_OF_AN_AVERAGE, SURFACES_OF_STABILITY
 from ..solvers.core.limits import Limits
 from ..solvers.core.result import Status
 from ..solvers.core.threads import one_blas_thread
@@ -235,12 +236,10 @@ class Study:
 
     @property
     def work_after_partitions(self) -> float:
-        """The work after all partitions, in surfaces that take about as long.
-
-        Inner folds and projections take about as long as one surface each, and so do the models
-        without pairs of folds that the rule stability fits. The numbers share out the time.
-        """
-        return 2.0 if self.averages else float(self.rule == "stability")
+        """The work after all partitions, in surfaces that take about as long."""
+        if self.averages:
+            return SURFACES_OF_AN_AVERAGE
+        return SURFACES_OF_STABILITY if self.rule == "stability" else 0.0
 
     def status_of(self, proved: bool) -> Status:
         """Optimal, or the limit reached by now where something is not proved.

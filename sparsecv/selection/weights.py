@@ -17,6 +17,11 @@ from ..cv.needs import Known, Needed
 from ..cv.plan import RunPlan
 from ..design.design import Array
 from ..design.folds import Index
+from ..schedule import (
+    NODES_OF_AVERAGED_PROOFS,
+    NODES_OF_AVERAGED_PROOFS_BEYOND,
+    UNITS_OF_AVERAGED_PROOFS,
+)
 from ..solvers.supports.path import window_ends
 
 
@@ -47,15 +52,6 @@ class AverageSettings(NamedTuple):
     # end beyond, it has all sizes, because a further round of few sizes would save little. The
     # number is a choice.
     most_of_all: float = 0.7
-    # Where the fit has a time limit, the proof of an inner model or of a projection ends after this
-    # many nodes at one γ, and at later γ after a tenth of them. So what a default fit finds seldom
-    # depends on the clock. The first number is for at most ``units_of_proofs`` columns or groups:
-    # it certifies three tables of 100 x 40 (``experiments/scale/narrow.py``), of which a third of
-    # it certifies one, in as much time. A table of 100 x 45 is certified by neither number, and
-    # takes 1.4 times as long with the first.
-    proof_nodes: int = 30_000_000
-    units_of_proofs: int = 40
-    proof_nodes_beyond: int = 10_000_000
     # Where there are two folds alone, or the folds do not partition the rows, every fold has at
     # most this many inner folds. The number is a choice.
     inner_folds: int = 4
@@ -209,5 +205,5 @@ def proof_nodes(plan: RunPlan, units: int) -> int | None:
     """
     if plan.limits.remaining() is None:
         return None
-    few = units <= AVERAGE.units_of_proofs
-    return AVERAGE.proof_nodes if few else AVERAGE.proof_nodes_beyond
+    few = units <= UNITS_OF_AVERAGED_PROOFS
+    return NODES_OF_AVERAGED_PROOFS if few else NODES_OF_AVERAGED_PROOFS_BEYOND

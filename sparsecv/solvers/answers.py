@@ -13,16 +13,23 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ..schedule import (
+    FIRST_NODES,
+    LEAST_SECONDS_AT_FIRST_GAMMA,
+    MORE_NODES,
+    NODES_OF_A_PROOF,
+    SHARE_OF_NODES_AFTER_AN_OPEN_TREE,
+    UNITS_OF_LARGER_TREES,
+)
 from .branching.size_sweep import SizeSearch
 from .core.limits import Limits
 from .core.plan import (
-    FIRST_NODES,
     LEAPS,
-    Way,
     estimates_search,
     holds_tree,
     one_tree_proves,
     share_of_nodes,
+    short_tree,
     ways,
 )
 from .core.problem import SparseRidgeProblem, checked_sizes
@@ -40,20 +47,6 @@ from .supports.rounding import Support, largest, stacked
 from .supports.weighted import WeightedGrower, support_grower
 
 Supports = NDArray[np.int64]
-# Seconds for swaps at the first γ where the time is up before it. Every γ after takes its supports.
-LEAST_SECONDS_AT_FIRST_GAMMA = 0.05
-# Where all sizes are to be proved, the tree of one γ takes turns with other searches from this many
-# nodes on, which take about half a second at 35 columns (measured).
-NODES_OF_A_PROOF = 20_000_000
-# With more units than the first number, the tree has this many times these nodes: of 100 x 45
-# tables with ten true columns, trees of 60,000,000 nodes prove a fold's sizes, and lists of these
-# trees other γ, where sizes alone took more than twice as long (measured).
-UNITS_OF_LARGER_TREES, MORE_NODES = 40, 3
-# After a tree that was left open, the next trees get this share of its nodes until one of them
-# ends. Where the searches at a γ have reached a limit of nodes, all searches at the next γ get this
-# share of the limit. So where all trees of a problem are large, ten γ take about twice the time of
-# one: a choice.
-SHARE_OF_NODES_AFTER_AN_OPEN_TREE = 0.1
 LIMITS_REACHED = (Status.NODE_LIMIT, Status.TIME_LIMIT, Status.INTERRUPTED)
 
 
@@ -361,7 +354,7 @@ class Timed(Exact):
             return
         trees = [way for way in ways(problem, sizes) if way.search == LEAPS]
         # The plan has no tree for a single size, as branch and bound proves it sooner.
-        first = trees[0] if trees else Way(LEAPS, nodes=20_000, share=0.25)
+        first = trees[0] if trees else short_tree()
         starts, short = path.found.at(g), first.within(limits)
         path.take(g, best_subsets(problem, sizes=sizes, warm_starts=starts, limits=short))
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
+from ..schedule import SECONDS_OF_A_CERTIFIED_TREE
 from ..verify import ONE
 from .branching.search import Search, Tree
 from .core.certificate_file import Certificate, CertifiedTable, IntegerScale, Point
@@ -40,8 +41,6 @@ BITS_OF_FITS = 200
 # A claimed objective is lowered by this share and written with 12 digits. The share exceeds what
 # rounding of the objective (some 1e-13 of it) and of the digits (5e-12) may add. It is a choice.
 CLAIMED_BELOW = 2e-11
-# Seconds that one tree may take before the certificate is given up: a choice.
-MAX_SECONDS = 600.0
 # The leaves of one certificate take at most this share of an objective off it: a choice.
 SHARE = 1e-6
 # A leaf is written where its bound, in floating point, exceeds what it has to reach by this share
@@ -132,7 +131,7 @@ def leaves_of(form: Form, support: NDArray[np.intp], raised: float) -> Leaves:
     tree = Tree(gram, problem, 0.0)
     tree.enter(support, 0)
     tree.now["tolerance"] = -raised
-    limit = Limits(time_limit=MAX_SECONDS).within(nodes=tree.keep_leaves())
+    limit = Limits(time_limit=SECONDS_OF_A_CERTIFIED_TREE).within(nodes=tree.keep_leaves())
     relaxer = Relaxer.of(problem, gram, np.arange(problem.p))
     tree.add(relaxed_node(relaxer, float(tree.now["upper"][0]) * (1.0 + raised)))
     if Search(tree).run(limit) is not Status.OPTIMAL:

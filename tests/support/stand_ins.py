@@ -17,7 +17,7 @@ TARGETS = {
     # numbers that limit searches, tables and waits
     "CELLS_AT_A_TIME": "tables.sources.CELLS_AT_A_TIME",
     "CELLS_OF_TEXT_AT_A_TIME": "tables.text.CELLS_AT_A_TIME",
-    "DEFAULT_SECONDS": "cv.settings.DEFAULT_SECONDS",
+    "DEFAULT_SECONDS": "schedule.DEFAULT_SECONDS",
     "FIRST_CHUNK_COLUMNS": "solvers.branching.search.FIRST_CHUNK_COLUMNS",
     "FIRST_LINE_SECONDS": "report.progress.FIRST_LINE_SECONDS",
     "FIRST_NODES": "solvers.answers.FIRST_NODES",

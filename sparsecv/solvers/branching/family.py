@@ -15,6 +15,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from ...schedule import MOST_OPEN_LEAVES, NODES_OF_A_JOINT_TREE
 from ..core.leaves import IN, Leaves
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
@@ -26,9 +27,6 @@ from ..supports.rounding import pad_support
 from .row_deletion import LeftOut
 from .search import MAX_OPEN_BYTES, Search, Tree
 
-# The search of all rows ends after so many nodes, and a problem that more leaves stay open for is
-# searched from the root. Both numbers are choices.
-MAX_NODES, MAX_LEAVES = 20_000, 2000
 # The objectives of one support on the problems of these numbers.
 Objectives = Callable[[NDArray[np.intp], NDArray[np.intp]], Array]
 
@@ -41,8 +39,8 @@ def solve_jointly(
     objectives: Objectives,
     *,
     limits: Limits | None = None,
-    most_nodes: int = MAX_NODES,
-    max_leaves: int = MAX_LEAVES,
+    most_nodes: int = NODES_OF_A_JOINT_TREE,
+    max_leaves: int = MOST_OPEN_LEAVES,
 ) -> list[Answer]:
     """Search the problem of all rows, and bound every problem that lacks rows at the leaves.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ...schedule import MIN_NODES_PER_REFIT, REFIT_SHARE
 from ..core.leaves import FREE, IN, Leaves
 from ..core.problem import SparseRidgeProblem
 from ..kernels.linalg import Array
@@ -14,13 +15,6 @@ from ..relaxation.gram import GramForm
 from . import driver
 from .search import Tree
 
-# If the fit of a diagonal at the root closes more than this share of the root's gap, diagonals are
-# fitted at nodes, too. A fit at a node pays if it closes more than this share of the node's
-# (target − bound). The number is a choice.
-REFIT_SHARE = 0.5
-# After a fit at a node this many nodes below it are searched before the next fit. The number
-# doubles with each fit that does not pay, and halves, to this least value, with each that does.
-MIN_NODES_PER_REFIT = 10
 # Damped Newton steps of a fit at a node, which starts at the diagonal of a node above it; a choice.
 STEPS_AT_A_NODE = 4
 

@@ -9,6 +9,17 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
+from ...schedule import (
+    FITTING_SUPPORTS,
+    HEAD_START_SUPPORTS,
+    HEURISTIC_SECONDS,
+    MAX_SHARE_CLOSED,
+    PARTS_OF_A_LAST_BOUND,
+    REFIT_SHARE,
+    ROUGH_NODES,
+    SHARE_OF_A_START,
+    SHARE_OF_BETTER_INCUMBENTS,
+)
 from ..core.limits import Limits
 from ..core.plan import BRANCH, EVERY, Way, ways_of_one_size
 from ..core.problem import SparseRidgeProblem
@@ -22,7 +33,7 @@ from ..relaxation.perspective import perspective_relaxation
 from ..relaxation.root import Incumbent, Root, reduced_root
 from ..supports.path import heuristic_support
 from .enumeration import Enumeration
-from .sdp_nodes import REFIT_SHARE, RefittedTree
+from .sdp_nodes import RefittedTree
 from .search import Search, Tree
 
 # A finished search whose bounds leave a relative gap, a share of the incumbent's objective, above
@@ -33,25 +44,6 @@ WORST_GAP = 2e-6
 # Under groups or bounds nodes of single columns are enumerated if elimination on Gram matrices
 # loses at most this share of the incumbent's objective. The value is a choice, below common gaps.
 MOST_LOST = 1e-7
-# The first so many relaxations of a plain tree are those of rough nodes: coordinate descent ends
-# once the relaxation's value is below the target, and the node is branched on without trials.
-# Without rough nodes trees of solver_benchmark.py below 30 ms took 1.1 times as long, and larger
-# ones as long, but for one that took 2.5 times as long and one that took .4 times.
-ROUGH_NODES = 100
-# The plain tree alone works until its relaxations have taken the time in which enumeration visits
-# this many supports, some 3 ns each. Only then is local search for a better incumbent begun.
-HEAD_START_SUPPORTS = 5e7
-# A better diagonal is tried once the relaxations of the plain tree have taken the time of this many
-# supports times p³, where the root has left p columns: ten times what a trial costs. The smaller of
-# this and ``HEAD_START_SUPPORTS`` counts.
-FITTING_SUPPORTS = 20.0
-# After the head start, a tree whose bound has closed at least this share of the root's gap goes on
-# as it is. The root's gap is the incumbent's objective less the root's bound. When every tree went
-# on, gaps of five hard problems (frontier.py) were 1.4 to 2.7 times as large after 12,000 nodes;
-# when none did, a tree of 9,000 nodes took twice the time.
-MAX_SHARE_CLOSED = 0.6
-# Seconds of local search for a better incumbent; a share of a short time. A choice.
-HEURISTIC_SECONDS = 0.2
 
 
 @on_one_thread
@@ -189,7 +181,7 @@ class SizeAlone:
             return Enumeration(problem, tau)
         known = self.answer.support
         starts, seconds = [known] if known.size else self.starts, HEURISTIC_SECONDS
-        seconds = seconds if left is None else min(seconds, 0.2 * left)
+        seconds = seconds if left is None else min(seconds, SHARE_OF_A_START * left)
         start = heuristic_support(problem, warm_starts=starts, time_limit=seconds)
         if search == EVERY:
             return Enumeration(problem, tau, [start])
@@ -301,7 +293,11 @@ class BelowRoot:
             if ended is not None:
                 return ended
             left, start = limits.remaining(), [self.tree.columns(first.support)]
-            seconds = HEURISTIC_SECONDS if left is None else min(HEURISTIC_SECONDS, 0.3 * left)
+            seconds = (
+                HEURISTIC_SECONDS
+                if left is None
+                else min(HEURISTIC_SECONDS, SHARE_OF_BETTER_INCUMBENTS * left)
+            )
             self.offer(heuristic_support(self.problem, warm_starts=start, time_limit=seconds))
         if not self.refits and self._closed(first.bound) >= MAX_SHARE_CLOSED:
             # The tree goes on with what its branching has learnt.
@@ -355,7 +351,9 @@ class BelowRoot:
         gap = relative_gap(incumbent.objective, bound)
         if problem.constraints.plain and gap > max(self.tol, WORST_GAP):
             if self.relaxed is None:
-                self.relaxed = _relaxed(problem, incumbent.gram, limits.share(20.0))
+                self.relaxed = _relaxed(
+                    problem, incumbent.gram, limits.share(PARTS_OF_A_LAST_BOUND)
+                )
             bound = max(bound, self.relaxed)
         nodes = 1 + sum(search.n_nodes for search in searches)
         branched = sum(search.n_branched for search in searches)

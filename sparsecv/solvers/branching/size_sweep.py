@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ...schedule import HALVES, NODES_PER_ROOT, SUPPORTS_PER_NODE
 from ..core.limits import Limits
 from ..core.plan import (
     ALONE,
     EVERY,
     LEAPS,
-    NODES_PER_ROOT,
-    SUPPORTS_PER_NODE,
     Way,
     few_supports,
     ways,
@@ -185,7 +184,7 @@ class SizeSearch:
         if self.tree is None:
             if way.grown:
                 grower = SupportGrower(problem, self.sizes, self.starts)
-                grown = grower.at(problem.gamma, self.starts, limits.share(2.0))
+                grown = grower.at(problem.gamma, self.starts, limits.share(HALVES))
                 self.starts += grown.values()
             self.tree = SizesTree(problem, self.sizes, self.starts)
         # This way comes before all others, so that no other tree has been begun at its first turn.

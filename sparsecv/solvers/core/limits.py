@@ -6,12 +6,8 @@ import threading
 from typing import Any
 
 from ...clock import CLOCK
+from ...schedule import GRACE_SECONDS, GRACE_SHARE
 from .result import Status
-
-# Work that an answer cannot do without may go on after a time limit for this share of the limit, or
-# for this many seconds where that is longer. It is half of the time by which a call may be late:
-# the rest is for the unit of work that is being done then. The numbers are a choice.
-GRACE_SHARE, GRACE_SECONDS = 0.05, 0.5
 
 
 class OutOfTime(Exception):

@@ -13,6 +13,20 @@ from math import comb
 from typing import NamedTuple
 
 from ...errors import InputError
+from ...schedule import (
+    GROWTH_OF_TURNS,
+    LEAST_SECONDS_BEFORE_DIGITS,
+    MOST_MODELS,
+    MOST_SUPPORTS,
+    NODES_FOR_DIGITS,
+    NODES_OF_A_SHORT_TREE,
+    NODES_OF_FIRST_TURN,
+    QUICK_SUPPORTS,
+    SHARE_OF_A_SHORT_TREE,
+    SHARE_OF_NODES_WITHIN_BOUNDS,
+    TIMES_OF_ENUMERATION_BEFORE_DIGITS,
+    TURNS,
+)
 from .constraints import UnitConstraints
 from .limits import Limits
 from .problem import SparseRidgeProblem
@@ -22,34 +36,8 @@ from .rows import MAX_COLUMNS
 # within seconds on most tables (measured). With more columns a tree may take hours, and proofs are
 # made one by one in the order in which they matter for the choice of γ and τ.
 TREE_ONLY = 45
-# Supports that are visited one by one where nothing else keeps enough digits: up to half a minute.
-MOST_SUPPORTS = 5e9
-# Supports that take some 50 ms, so that they are visited before anything else is tried.
-QUICK_SUPPORTS = 5e6
-# Supports under constraints that are fitted one by one, some .2 ms each: a choice.
-MOST_MODELS = 20_000
 # Where a working γ may take more than this share of yᵀy off bounds, few trees prove anything.
 HOPELESS_SHARE = 1e-6
-# Nodes of a tree of all sizes, some 5 ms at 40 columns (measured), after which other searches are
-# tried.
-FIRST_NODES = 200_000
-# From 17 to 45 columns two searches take turns: the tree of all sizes, and branch and bound for
-# each size alone. Nothing tells beforehand which of the two ends first: where many columns are
-# worth nearly the same, the tree is large, and a few hundred nodes of branch and bound prove a
-# size. Both go on where they have stopped, and both have taken about as long at the end of a turn:
-# this many nodes of the tree in the first turn, some 50 ms, and half as many again in each turn
-# after. So the two together take about 2.5 times as long as the quicker one would alone.
-NODES_OF_FIRST_TURN = 2_000_000
-GROWTH_OF_TURNS = 1.5
-# The last turn allows the tree some days.
-TURNS = 40
-# Within bounds on coefficients a tree of all sizes gets this share of the nodes that it gets
-# without, as its nodes take at least ten times as long (measured at 20 to 40 columns).
-SHARE_OF_NODES_WITHIN_BOUNDS = 0.1
-# The root of a size takes as long as this many nodes of branch and bound: 1 to 1.5 ms (measured).
-NODES_PER_ROOT = 30
-# A node of branch and bound takes as long as visiting this many supports: some 40 µs (measured).
-SUPPORTS_PER_NODE = 12_000
 
 # Branch and bound forms the products of every two columns that screening has left. Where the
 # products take more bytes than this, the search ends with the best support known. The number is a
@@ -109,8 +97,8 @@ def ways(problem: SparseRidgeProblem, sizes: Collection[int]) -> tuple[Way, ...]
     elif one_tree_proves(problem.constraints):
         found = *turns(units, share_of_nodes(problem.constraints)), Way(LEAPS), every
     else:
-        # A short tree proves the sizes near p, and finds every other size a support: some 2 ms.
-        found = Way(LEAPS, nodes=20_000, share=0.25, grown=not plain), Way(ALONE), every
+        # A short tree proves the sizes near p, and finds every other size a support.
+        found = short_tree()._replace(grown=not plain), Way(ALONE), every
         if plain and few_supports(problem, sizes, QUICK_SUPPORTS):
             return every, *found
     lost = HOPELESS_SHARE * problem.yy
@@ -139,6 +127,11 @@ def turns(units: int, share: float) -> tuple[Way, ...]:
     return tuple(found)
 
 
+def short_tree() -> Way:
+    """A tree of all sizes that is left soon."""
+    return Way(LEAPS, nodes=NODES_OF_A_SHORT_TREE, share=SHARE_OF_A_SHORT_TREE)
+
+
 def share_of_nodes(constraints: UnitConstraints) -> float:
     """The share of a number of nodes that a tree of all sizes gets under constraints."""
     return SHARE_OF_NODES_WITHIN_BOUNDS if constraints.bounded else 1.0
@@ -157,14 +150,16 @@ def ways_of_one_size(problem: SparseRidgeProblem) -> tuple[Way, ...]:
         return (Way(EVERY),) if few and loses_digits(problem) else (Way(BRANCH),)
     if few:
         digits = (Way(EVERY),)
-    elif p <= MAX_COLUMNS:  # Nodes of about two seconds: a choice.
-        digits = (Way(LEAPS, nodes=20_000_000),)
+    elif p <= MAX_COLUMNS:
+        digits = (Way(LEAPS, nodes=NODES_FOR_DIGITS),)
     else:
         return (Way(BRANCH),)
     if loses_digits(problem):
         return digits
-    # Branch and bound gets twice the time of enumeration, and at least two seconds.
-    seconds = max(2.0, 2.0 * seconds_of_every_support(p, tau)) if few else None
+    seconds = None
+    if few:
+        every = seconds_of_every_support(p, tau)
+        seconds = max(LEAST_SECONDS_BEFORE_DIGITS, TIMES_OF_ENUMERATION_BEFORE_DIGITS * every)
     return (Way(BRANCH, seconds=seconds), *digits)
 
 

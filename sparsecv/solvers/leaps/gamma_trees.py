@@ -8,6 +8,7 @@ from copy import copy
 import numpy as np
 from numpy.typing import NDArray
 
+from ...schedule import NODES_OF_LARGE_TREES, UNITS_OF_LARGE_TREES
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.quick_fits import fit_supports
@@ -26,12 +27,6 @@ from .tree import NOTHING, Leaps
 # Two γ are near each other if their places on ``ridge_scale`` differ by less than this number. The
 # number is a choice.
 NEAR = 0.7
-# Trees make lists for other γ once a tree of the problem has had more nodes than the first number.
-# With more units than the second number they make lists from the first γ on, as most such trees are
-# that large. Where trees are smaller it is faster to search another: lists take a quarter more
-# nodes to make, and a look at them takes as long as 30,000 nodes. Both numbers are measured, on
-# default fits of 18 to 40 columns.
-NODES_OF_LARGE_TREES, UNITS_OF_LARGE_TREES = 100_000, 31
 # A tree that has ended at a γ, the key, says this of every size s. The first array has at place s a
 # lower bound on the objectives of all supports that are not listed; −∞ says nothing. The second
 # array has in row s at most four listed supports, as masks over the units of the tree.

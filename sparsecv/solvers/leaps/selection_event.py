@@ -26,6 +26,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ...schedule import NODES_BETWEEN_LOOKS
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.result import Status, Work
@@ -40,9 +41,6 @@ from .tree import Leaps
 
 # The squared length of the vectors δ: what it lacks to 1 keeps 1 − h of a tree above 0.
 SQUARED_LENGTH = 0.5
-# Nodes after which a tree learns what the supports that it has handed out leave of the lines, a
-# choice.
-NODES_OF_A_TURN = 20_000
 NOTHING = np.empty((0, 2))
 
 
@@ -182,7 +180,7 @@ class _Search:
         table = self.at.triangle
         rows, targets = self.delta @ table[:, : self.at.p], self.delta @ table[:, self.at.p]
         tree = Leaps(self.at, sizes, rows, targets, gathers=True)
-        tree.chunk = min(tree.chunk, NODES_OF_A_TURN)
+        tree.chunk = min(tree.chunk, NODES_BETWEEN_LOOKS)
         tree.begin()
         tree.lists.max_searched[:] = 1e300  # This is above all losses but ∞.
         ended, ends = False, self.limit_polynomials(tree, least)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...schedule import NODES_WITHOUT_DIAGONAL
 from ..core.leaves import FREE, IN, OUT, Leaves
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
@@ -27,9 +28,6 @@ from .table import TreeTable
 # Within bounds a unit whose coefficients are 0 changes an objective by rounding alone, which is at
 # most this share of it; the value is a choice.
 SAME_SHARE = 1e-12
-# A tree gets a diagonal D after so many nodes, as D takes as long as 150,000 nodes (measured at 34
-# to 45 columns). Trees of estimates have fewer nodes, so that no estimate depends on D.
-NODES_WITHOUT_DIAGONAL = 1_000_000
 # No path and no supports, for :func:`~.depth_first.proceed`.
 NO_PATH, NOTHING = np.empty(0, dtype=np.int64), np.empty((0, 0), dtype=np.int64)
 

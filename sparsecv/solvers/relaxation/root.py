@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ...schedule import PARTS_OF_A_FIRST_INCUMBENT
 from ..core.leaves import FREE, IN, OUT, Leaves
 from ..core.limits import Limits
 from ..core.plan import has_room
@@ -80,8 +81,7 @@ class Incumbent:
         if asked.plain:
             starts = [*starts, self._forward()]
         elif not any(asked.allowed(s) and asked.units(s).size == tau for s in starts):
-            # The search without a proof takes at most a fifth of the seconds left.
-            left = None if limits is None else limits.share(5.0).remaining()
+            left = None if limits is None else limits.share(PARTS_OF_A_FIRST_INCUMBENT).remaining()
             starts = [*starts, heuristic_support(problem, warm_starts=starts, time_limit=left)]
         for start in starts:
             self.offer(start)

@@ -353,6 +353,22 @@ def budgets_elsewhere(modules: list[Module]) -> Iterator[str]:
                         yield f"{module.name}:{call.lineno}: {ast.unparse(call)}"
 
 
+def bare_booleans(modules: list[Module]) -> Iterator[str]:
+    """Calls of the package's own functions and classes that give True or False without a name."""
+    own = {one.name for module in modules for one in (*module.functions(), *module.classes())}
+    for module in modules:
+        for call in ast.walk(module.tree):
+            if not isinstance(call, ast.Call):
+                continue
+            *before, name = ast.unparse(call.func).rsplit(".", 1)
+            if before and name in dir(list):  # A list has methods of these names, too.
+                continue
+            maker = before and before[-1].rsplit(".", 1)[-1] in own
+            given = [one.value for one in call.args if isinstance(one, ast.Constant)]
+            if (name in own or maker) and any(isinstance(one, bool) for one in given):
+                yield f"{module.name}:{call.lineno}: {ast.unparse(call)}"
+
+
 def across_the_door(modules: list[Module]) -> Iterator[str]:
     """Names that modules outside solvers/ take out of it, each once."""
     found = set()
@@ -488,6 +504,7 @@ def main() -> None:
         "modules that format sections of a result": formatting,
         "functions that begin a tree of all sizes": callers(modules, "Leaps"),
         "budgets of searches outside the page of all budgets": budgets_elsewhere(modules),
+        "calls with a bare True or False": bare_booleans(modules),
         "names taken out of solvers": across_the_door(modules),
         "imports of a wing by the core": wings_in_the_core(modules),
         "wings that do not say what would be lost": wings_without_words(modules),

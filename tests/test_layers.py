@@ -93,6 +93,10 @@ def test_one_page_has_every_budget() -> None:
     assert list(house.budgets_elsewhere(house.read_modules(ROOT))) == []
 
 
+def test_booleans_are_given_by_name() -> None:
+    assert list(house.bare_booleans(house.read_modules(ROOT))) == []
+
+
 def test_no_import_runs_upwards() -> None:
     assert upward(LAYERS, ROOT, 0) == []
 

@@ -66,7 +66,7 @@ def option(kind: Any, default: Any, text: str, *written: str, **more: Any) -> Op
 
 def flag(text: str) -> Option:
     """An option without a value, which is False where it is not given."""
-    return option(bool, False, text)
+    return option(bool, default=False, text=text)
 
 
 def argument(kind: Any, default: Any, text: str, **more: Any) -> Option:

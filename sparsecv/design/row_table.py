@@ -275,7 +275,9 @@ class RowTable:
         """
         full: SparseRidgeProblem | None = vars(self).get("_full")
         if full is None:  # Another thread may forget it again at any time.
-            full = vars(self).setdefault("_full", self.problem(self.every, False, moments)[0])
+            full = vars(self).setdefault(
+                "_full", self.problem(self.every, own_scale=False, moments=moments)[0]
+            )
         return full
 
     def forget_full(self) -> None:

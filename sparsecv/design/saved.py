@@ -116,7 +116,10 @@ class SavedModel:
         from ..tables.frames import as_frame
         from ..tables.source import source_of_frame
 
-        source, needed = source_of_frame("X", as_frame(frame), self.reading), self.needed(True)
+        source, needed = (
+            source_of_frame("X", as_frame(frame), self.reading),
+            self.needed(intervals=True),
+        )
         coding = self.coding(intervals=True, known=source.names)
         faults = Faults("X", None, bool(self.fills), coding.names)
         values = features(source, coding, needed, faults, self.fills if fill else None, unknown)

@@ -253,7 +253,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
                 values = validate_data(self, known, reset=False, **checks)
             except ValueError:
                 if given is not None:  # This raises an error that names the first cell at fault.
-                    encoded_frame(Coding(given), X, True, "error")
+                    encoded_frame(Coding(given), X, missing_allowed=True, unknown="error")
                 raise
         values = as_dense(values, "pass fewer rows at a time")
         if given is not None and fitted is not None:
@@ -362,7 +362,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
             raise InputError(f"unknown must be 'error' or 'zero'; got {self.unknown!r}")
         given, coding = frame_names(X), coding_of(X, self.missing is not None)
         if coding is not None:
-            X = encoded_frame(coding, X, True, "error")
+            X = encoded_frame(coding, X, missing_allowed=True, unknown="error")
         response, X, y = y, na_as_nan(X), na_as_nan(y)
         values = np.asarray(y)
         if values.dtype.kind in "mM":

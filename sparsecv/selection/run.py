@@ -107,7 +107,7 @@ def _of_given_size(table: Prepared, request: Request) -> Result:
     if tau == 0:  # The mean alone is the one model without a column.
         problem = table.problem().replace(gamma=gamma)
         none = np.empty(0, dtype=np.intp)
-        model = fitted_model(design, problem, none, tau, problem.yy, True)
+        model = fitted_model(design, problem, none, tau, problem.yy, proved=True)
         ended = Ended(Status.OPTIMAL, 0, remaining=settings.time_limit)
         return Result(table, problem, model, ended)
     problem = table.problem().replace(gamma=gamma, tau=tau)

@@ -45,14 +45,14 @@ class Truncated(NamedTuple):
 
     def p_value(self, mean: float = 0.0) -> tuple[float, float]:
         """The least and the largest two-sided p-value of a mean: twice the smaller tail."""
-        low, high = self.log_odds(mean, False), self.log_odds(mean, True)
+        low, high = self.log_odds(mean, upper=False), self.log_odds(mean, upper=True)
         ends = [2.0 / (1.0 + math.exp(min(abs(odds), 700.0))) for odds in (low, high)]
         least = min(ends) if max(abs(low), abs(high)) <= 700.0 else 0.0
         return least, 1.0 if low <= 0.0 <= high else max(ends)
 
     def interval(self, level: float) -> tuple[float, float]:
         """The means whose two tails are both at least (1 − level)/2, or a larger interval."""
-        return self.end(level, True), self.end(level, False)
+        return self.end(level, lower=True), self.end(level, lower=False)
 
     def log_odds(self, mean: float, upper: bool) -> float:
         """A lower or an upper bound on the logarithm of P(X ≥ x)/P(X ≤ x); it grows with the mean.

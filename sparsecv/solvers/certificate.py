@@ -376,5 +376,7 @@ def given_certificate(problem: SparseRidgeProblem, support: NDArray[np.intp]) ->
     while response in labels:
         response += "*"
     rows = np.column_stack([X, y])
-    source = CertifiedTable.of(rows, [*labels, response], False, "none", np.ones(problem.p))
+    source = CertifiedTable.of(
+        rows, [*labels, response], intercept=False, scale="none", divisors=np.ones(problem.p)
+    )
     return fit_certificate(problem, support, source)

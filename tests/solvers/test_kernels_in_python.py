@@ -18,8 +18,10 @@ from numba import config
 from numpy.typing import NDArray
 from support.inside import envelope, new_gathering
 from support.kernel_calls import CALLS, called, entries
+from support.preconditions import CALLED, ON_ENTRY, assert_on_entry
 
 from sparsecv.solvers import SparseRidgeProblem, support_path
+from sparsecv.solvers.kernels import fits
 from sparsecv.solvers.leaps.lines import may_win
 from sparsecv.solvers.leaps.selection_event import negative
 
@@ -41,6 +43,13 @@ def other() -> Any:
     return json.loads(subprocess.check_output(command, env=environment, text=True))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def asserting() -> None:
+    """Kernels that are plain Python here assert what must hold on entry."""
+    if config.DISABLE_JIT:
+        assert_on_entry()
+
+
 @pytest.mark.parametrize("name", CALLS)
 def test_a_call_returns_the_same_compiled_and_as_plain_python(name: str, other: Any) -> None:
     np.testing.assert_allclose(called(name), other["answers"][name], rtol=1e-8, atol=1e-11)
@@ -52,6 +61,20 @@ def test_the_calls_reach_every_kernel_that_python_calls(other: Any) -> None:
     reached = other["entries"] if config.DISABLE_JIT else entries()
     assert len(reached) >= 11
     assert [name for name, was_called in reached.items() if not was_called] == []
+
+
+def test_the_calls_meet_what_kernels_ask_of_their_callers(other: Any) -> None:
+    for name in CALLS if config.DISABLE_JIT else ():
+        called(name)
+    asserted = [*CALLED] if config.DISABLE_JIT else other["asserted"]
+    assert sorted(asserted) == sorted(ON_ENTRY)
+
+
+@plain_python
+def test_a_call_that_a_kernel_does_not_take_is_named() -> None:
+    R = np.zeros((2, 2))
+    with pytest.raises(AssertionError, match="ridge_triangle was called with arguments"):
+        fits.ridge_triangle(R, np.ones((2, 3)), np.array([0]), 1, -1.0, False, np.ones((2, 3)), 0.0)
 
 
 @plain_python

@@ -42,6 +42,7 @@ from .inside import (
     selection_events,
     solve_jointly,
 )
+from .preconditions import CALLED, assert_on_entry
 from .problems import grown, regression
 from .stand_ins import real, standing_in
 
@@ -291,6 +292,8 @@ def entries() -> dict[str, bool]:
 
 
 if __name__ == "__main__":
+    if config.DISABLE_JIT:
+        assert_on_entry()
     with np.errstate(all="ignore"):  # Kernels calculate with infinities.
         answers = {name: called(name) for name in CALLS}
-    print(json.dumps({"answers": answers, "entries": entries()}))
+    print(json.dumps({"answers": answers, "entries": entries(), "asserted": [*CALLED]}))

@@ -410,7 +410,7 @@ def branch(st, open_nodes, row):
     enqueue(st, open_nodes, open_nodes.spare[counts.spare], raised, rough)
     node.state[0, i] = IN
     load_gradient(st)
-    later, raised = rough or small_enough(st, node, n - 1, k - 1, False), bound
+    later, raised = rough or small_enough(st, node, n - 1, k - 1, solved=False), bound
     if not later:
         raised = max(bound, relax_node(st, node, k - 1, target))
     enqueue(st, open_nodes, row, raised, later)

@@ -177,7 +177,9 @@ class _ModelsOfSize:
         for units in self.left:
             support = problem.constraints.columns_of(units)
             value = problem.objective(support)
-            least = max(support_bound(problem, support, True), _bound_in_box(problem, support))
+            least = max(
+                support_bound(problem, support, given_gamma=True), _bound_in_box(problem, support)
+            )
             self.visited, self.bound = self.visited + 1, min(self.bound, least)
             if value < self.objective:
                 self.best, self.objective = support, value
@@ -202,7 +204,7 @@ def _answer(
     found: A size, its support, and the support's objective.
     """
     size, support, objective = found
-    bound = max(bound - problem.data_loss(objective, size, True), 0.0)
+    bound = max(bound - problem.data_loss(objective, size, given_gamma=True), 0.0)
     # Once every support is visited only rounding leaves a gap; a millionth counts as none.
     if status is Status.OPTIMAL and objective > max(
         nothing_left(problem.yy), bound + 1e-6 * objective

@@ -326,7 +326,7 @@ def screen_node(st, node, bound, target, k):
     k: Columns still to choose. Returns: How many were decided.
     """
     now = st.now[0]
-    fixed, least = fix_columns(st.terms, node, st.relaxation, k, bound, target, True)
+    fixed, least = fix_columns(st.terms, node, st.relaxation, k, bound, target, including=True)
     now.pruned = min(now.pruned, least)
     if fixed > 0:
         clear_excluded(st, node)

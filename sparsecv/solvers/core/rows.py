@@ -355,24 +355,24 @@ def independence(X: Array, atoms: Index | None = None) -> Independence:
     """
     m, p = X.shape
     if p == 0:
-        return Independence(1.0, 0.0, True)
+        return Independence(1.0, 0.0, full=True)
     rounding = 8.0 * p * EPS
     if p > m and p > MAX_COLUMNS_BEYOND_ROWS:
-        return Independence(0.0, 0.0, False)
+        return Independence(0.0, 0.0, full=False)
     values = np.zeros(p)
     values[: min(m, p)] = np.linalg.svd(X, compute_uv=False)
     rank = int((values > DEPENDENT_SHARE / np.sqrt(p)).sum())
     if rank == p:
-        return Independence(max(float(values[-1]) - rounding, 0.0), 0.0, True)
+        return Independence(max(float(values[-1]) - rounding, 0.0), 0.0, full=True)
     if p > MAX_DEPENDENT_COLUMNS:
-        return Independence(0.0, 0.0, False)
+        return Independence(0.0, 0.0, full=False)
     null = np.linalg.svd(X)[2][rank:]
     # Rounding moves the null space by so much, an angle.
     off = max(rounding / float(values[rank - 1]), DEPENDENT_SHARE / p)
     least, off = _least_angle(null.T @ null, np.arange(p) if atoms is None else atoms, off)
     # A set that is dependent but for the angle ``off`` counts as dependent.
     moved = float(values[rank]) + rounding + math.sqrt(p) * off
-    return Independence(max(least * float(values[rank - 1]) - rounding, 0.0), moved, False)
+    return Independence(max(least * float(values[rank - 1]) - rounding, 0.0), moved, full=False)
 
 
 def _least_angle(P: Array, atoms: Index, off: float) -> tuple[float, float]:

@@ -131,7 +131,7 @@ class SizesTree:
         every = [support for some in supports for support in some]
         objective, bound = support_objectives(problem, every), tree.open_bound()[row]
         margin = tree_margin(problem, objective, tree)
-        lost = problem.data_losses(objective, (s.size for s in every), True)
+        lost = problem.data_losses(objective, (s.size for s in every), given_gamma=True)
         lower = np.maximum(np.minimum(objective, bound) - margin - lost, 0.0)
         # No support that the tree has not searched is below these objectives.
         closed = (bound > objective * (1.0 + BOUND_SHARE)) | (status is Status.OPTIMAL)

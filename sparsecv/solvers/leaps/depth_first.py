@@ -257,7 +257,7 @@ def enter_path(tree, rank):
             mask_child(tree, level, j)
             fit_child(tree, level, j, size, size)
         enter_child(tree, level, j, size)
-        make_child(tree, level, j, size, 0, True)
+        make_child(tree, level, j, size, 0, one_path=True)
 
 
 @kernel(inner=True)
@@ -355,7 +355,7 @@ def advance(tree, max_nodes):
             better, promising = fit_child(tree, level, j, size, low)
         if better > 0:
             enter_child(tree, level, j, size)
-        if deeper and promising > 0 and make_child(tree, level, j, low, promising, False):
+        if deeper and promising > 0 and make_child(tree, level, j, low, promising, one_path=False):
             level += 1
     now.level, now.nodes = level, now.nodes + done
     return level < 0

@@ -326,5 +326,5 @@ def _in_doubt(at: SparseRidgeProblem, tree: Leaps, objective: Array) -> Array:
 
     It is at most twice yᵀy, as no objective exceeds yᵀy by more than rounding.
     """
-    lost = at.data_losses(objective, [at.p] * objective.size, True)
+    lost = at.data_losses(objective, [at.p] * objective.size, given_gamma=True)
     return np.minimum(tree_margin(at, objective, tree) + lost, 2.0 * at.yy)

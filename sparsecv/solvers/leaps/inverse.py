@@ -267,7 +267,9 @@ def factor_members(tree, m):
         for column in range(tree.first[tree.members[a]], tree.first[tree.members[a] + 1]):
             columns[n] = column
             n += 1
-    ridge_triangle(T, tree.columns_of, columns, n, 0.0, True, tree.work, 0.0)
+    ridge_triangle(
+        T, tree.columns_of, columns, n, 0.0, triangular=True, work=tree.work, least_value=0.0
+    )
     for c in range(n):  # In exact arithmetic no pivot is smaller than √(γ/2).
         T[c, c] = min(T[c, c], -least)
     return n

@@ -33,7 +33,9 @@ FEW_INFLATED = 1e6
 def inflation(fit, m):
     """The sum of the variance inflation factors of the columns ``fit.columns[:m]``."""
     T, row, total = fit.triangle, fit.left, 0.0
-    ridge_triangle(T, fit.columns_of, fit.columns, m, 0.0, True, fit.work, 0.0)
+    ridge_triangle(
+        T, fit.columns_of, fit.columns, m, 0.0, triangular=True, work=fit.work, least_value=0.0
+    )
     for i in range(m):  # row i of T⁻¹
         square = 0.0
         for c in range(i, m):

@@ -82,7 +82,16 @@ def unit_terms(first: NDArray[np.int64], lower: Array, upper: Array, spread: Arr
 
 
 _NONE = np.zeros(0)
-SINGLE_COLUMNS = UnitTerms(True, np.zeros(0, np.int64), _NONE, _NONE, _NONE, _NONE, _NONE, _NONE)
+SINGLE_COLUMNS = UnitTerms(
+    single=True,
+    first=np.zeros(0, np.int64),
+    lower=_NONE,
+    upper=_NONE,
+    spread=_NONE,
+    least_share=_NONE,
+    theta=_NONE,
+    rho=_NONE,
+)
 
 
 @by_reference()

@@ -16,7 +16,7 @@ from support.studies import Array, choices_of, first_of, is_proved, made, study_
 from sparsecv import SparseRidge, SparseRidgeCV
 from sparsecv.errors import InputError, UnprovedWarning
 from sparsecv.selection import rules
-from sparsecv.selection.pair_criteria import stable_errors
+from sparsecv.selection.stable_errors import stable_errors
 from sparsecv.stability import partial_errors, select
 
 

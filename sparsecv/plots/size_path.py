@@ -59,7 +59,7 @@ def draw_errors(
         line.set_label(_label_of_peer(name, peers[name], top=axes.get_ylim()[1]))
     label_sizes(axes, tau)
     axes.set_ylabel("CV error")
-    axes.legend()
+    axes.legend(fontsize=7)
 
 
 def _label_of_peer(name: str, errors: Array, top: float) -> str:

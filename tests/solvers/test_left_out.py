@@ -100,6 +100,8 @@ def without_each_row(problem: SparseRidgeProblem, X: Any, y: Any) -> list[Sparse
 @settings(max_examples=examples(150))
 @given(st.integers(0, 2**31), st.sampled_from([0, 1, 7, 500]), st.sampled_from([1, 3, 6, 20_000]))
 @example(35, 7, 6)  # A leaf of one support holds a worse support for some of the problems.
+@example(0, 7, 20_000)  # Here and below a leaf's support is worse than what a problem knows.
+@example(4, 500, 20_000)
 def test_every_neighbour_is_solved(seed: int, patience: int, most_nodes: int) -> None:
     problem, left_out, folds = folds_of(seed)
     found = jointly(problem, left_out, folds, max_leaves=patience, most_nodes=most_nodes)

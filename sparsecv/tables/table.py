@@ -137,9 +137,10 @@ class Table:
         """Remarks for the user: on the file, on rows left out, and one on each of some columns.
 
         These columns are the unnamed index of an exported table, factors of two levels, which
-        became a single 0/1 column, and columns that number the rows 0, 1, ... or 1, 2, ..., which
-        may be identifiers. The latter are looked for in the first 1000 rows, of at least 10; rows
-        that were left out may leave gaps.
+        became a single 0/1 column, and columns that may be identifiers: they number the rows 0, 1,
+        ... or 1, 2, ..., or have another whole number in every row, in no order and less than twice
+        as many as there are rows. The latter are looked for in the first 1000 rows, of at least 10;
+        rows that were left out may leave gaps.
         """
         remarks = [*self.source_notes]
         if self.left_out is not None:
@@ -163,8 +164,13 @@ class Table:
         steps, last = np.diff(X, axis=0), 1 + self.rows_left_out
         counts = ((steps >= 1.0) & (steps % 1.0 == 0.0)).all(axis=0) & (X[0] % 1.0 == 0.0)
         counts &= (X[0] >= 0.0) & (X[0] <= last) & (X[-1] <= X[0] + len(X) - 2 + last)
+        # Years of a series are in order. Different measurements that are whole spread more widely.
+        whole = (X % 1.0 == 0.0).all(axis=0) & (np.ptp(X, axis=0) < 2 * (len(X) + last))
+        mixed = whole & (steps > 0.0).any(axis=0) & (steps < 0.0).any(axis=0)
+        mixed[mixed] = (np.diff(np.sort(X[:, mixed], axis=0), axis=0) > 0.0).all(axis=0)
         return remarks + [
-            f"column {quoted(self.feature_names[j])} counts the rows: if it is an identifier, "
-            f"leave it out with {exclude_option([self.feature_names[j]])}"
-            for j in np.flatnonzero(counts)
+            f"column {quoted(self.feature_names[j])} "
+            f"{'counts the rows' if counts[j] else 'has another whole number in every row'}: if it "
+            f"is an identifier, leave it out with {exclude_option([self.feature_names[j]])}"
+            for j in np.flatnonzero(counts | mixed)
         ]

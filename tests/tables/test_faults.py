@@ -165,3 +165,23 @@ def test_dates_and_missing_cells_are_named_in_one_message(tmp_path: Path, suffix
     words = "column 'g' holds dates (for example '2024-01-31', data row 1); missing value in "
     words += "column 'g'"
     refused(path, words, "data row 4")
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ([*range(45, 65), *range(4, 24)], True),  # rows that were sorted after they were numbered
+        (range(1950, 1990), False),  # years
+        (range(1990, 1950, -1), False),
+        ([*range(20), *range(19, -1, -1)], False),
+        ([7 * i % 41 * 3 for i in range(1, 41)], False),  # a count of something
+        ([0.5 + 7 * i % 41 for i in range(1, 41)], False),
+    ],
+)
+def test_numbers_of_rows_in_another_order_are_noted(values: list[float], named: bool) -> None:
+    columns = pd.DataFrame({"number": values, "a": np.sin(np.arange(40.0))})
+    notes = Table(columns.to_numpy(float), np.arange(40.0), list(columns)).notes()
+    assert notes == named * [
+        "column 'number' has another whole number in every row: if it is an identifier, leave it "
+        "out with --exclude 'number'"
+    ]

@@ -1,6 +1,7 @@
 """The layers of docs/architecture: lower ones never import upper ones, and nothing is circular."""
 
 import ast
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -103,6 +104,17 @@ def test_no_import_runs_upwards() -> None:
 
 def test_no_import_runs_upwards_among_the_solvers() -> None:
     assert upward(SOLVERS, ROOT / "solvers", 1) == []
+
+
+def test_experiments_import_names_that_the_package_has() -> None:
+    missing = []
+    for path in sorted((Path(__file__).parents[1] / "experiments").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("sparsecv"):
+                module = importlib.import_module(str(node.module))
+                names = [one.name for one in node.names if not hasattr(module, one.name)]
+                missing += [(path.name, node.module, name) for name in names]
+    assert missing == []
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:

@@ -18,7 +18,7 @@ from experiments.common import RESULTS, fold_rows, machine, run
 from sparsecv.cv.results import GammaResult
 from sparsecv.cv.settings import Settings
 from sparsecv.design.design import Protocol
-from sparsecv.plots.curves import label_sizes, picture_faults, save
+from sparsecv.plots.curves import label_sizes, save
 from sparsecv.plots.style import BLUE, VERMILION, in_style, new_figure
 
 Array = NDArray[np.float64]
@@ -76,9 +76,8 @@ def animate_bounds(result: GammaResult, path: str, title: str) -> None:
     figure.canvas.draw()
     figure.set_layout_engine("none")  # All frames have the layout of the first.
     film = FuncAnimation(figure, draw_frame, frames=len(every))
-    with picture_faults(path):
-        # A frame is shown for an eighth of a second, which is a choice.
-        film.save(path, writer=PillowWriter(fps=8), dpi=90)
+    # A frame is shown for an eighth of a second, which is a choice.
+    film.save(path, writer=PillowWriter(fps=8), dpi=90)
 
 
 def draw(axes: Any, taus: NDArray[np.intp], frame: Frame, top: float) -> None:
@@ -92,7 +91,7 @@ def draw(axes: Any, taus: NDArray[np.intp], frame: Frame, top: float) -> None:
     axes.set(ylim=(0.0, top), ylabel="bounds on the CV error")
     axes.set_title(f"problems solved: {frame.solved:,}", fontsize=10)
     axes.legend(fontsize=8)
-    label_sizes(axes)
+    label_sizes(axes, taus)
 
 
 def top(every: list[Frame]) -> float:

@@ -58,13 +58,21 @@ def plot_minimum(minimum: GlobalMinimum, path: str, title: str = "") -> None:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     plot_minimum(found, f"{folder}/h.png", "synthetic")
     """
+    figure, ((axis,),) = new_figure(figsize=(8.0, 1.8 + 0.28 * minimum.shown.taus.size))
+    draw_minimum(figure, axis, minimum)
+    bounds = f"{minimum.lower:.6g} ≤ min h ≤ {minimum.upper:.6g}; pale: proved to be larger"
+    axis.set_title("\n".join(filter(None, [without_formulas(title), bounds])), fontsize=10)
+    save(figure, path)
+
+
+def draw_minimum(figure: Any, axis: Any, minimum: GlobalMinimum) -> None:
+    """Draw h(γ, τ) over a range of γ on empty axes, without a title."""
     curve, taus = minimum.shown, minimum.shown.taus
     shown = curve.gammas > 0.0
     gammas = curve.gammas[shown]
     least = max(minimum.upper, 1e-300)  # The least error may be 0, by which nothing is divided.
     share = np.clip(curve.cv_error[shown] / least, 1.0, MOST_OF_THE_LEAST)
     excess = 100.0 * (share - 1.0)
-    figure, ((axis,),) = new_figure(figsize=(8.0, 1.8 + 0.28 * taus.size))
     # The rows of the picture are the sizes in order.
     edges, rows = _edges(gammas), np.arange(taus.size + 1) - 0.5
     image = axis.pcolormesh(edges, rows, excess.T, cmap="viridis_r", rasterized=True)
@@ -83,9 +91,6 @@ def plot_minimum(minimum: GlobalMinimum, path: str, title: str = "") -> None:
     axis.set(xscale="log", xlim=edges[[0, -1]], xlabel="γ", ylabel="τ")
     axis.set_yticks(range(taus.size), [str(tau) for tau in taus])
     axis.legend(fontsize=8, loc="upper left", bbox_to_anchor=(0.0, -0.18), ncols=3)
-    bounds = f"{minimum.lower:.6g} ≤ min h ≤ {minimum.upper:.6g}; pale: proved to be larger"
-    axis.set_title("\n".join(filter(None, [without_formulas(title), bounds])), fontsize=10)
-    save(figure, path)
 
 
 @in_style

@@ -20,6 +20,7 @@ from ..design.folds import make_folds
 from ..errors import InputError, UnprovedWarning, not_installed, warn_caller
 from ..estimators.sparse_ridge_cv import SparseRidgeCV
 from ..report.progress import tell, telling
+from ..schedule import GRACE_SHARE
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Answer, Status, relative_gap
@@ -354,11 +355,12 @@ def _shares(seconds: float | None, n_equations: int) -> Iterator[float | None]:
     """The seconds of each equation in turn, an equal share of those that are left.
 
     A search ends between two steps of its work, so that an equation may take longer than its share.
-    The longest delay of the equations before is kept free, and the last equation ends in time.
+    A share of the limit (``GRACE_SHARE``), or the longest delay of the equations before, is kept
+    free, so that the last equation ends in time.
 
     seconds: The limit of all equations together; None gives every equation None.
     """
-    limits, delay = Limits(seconds), 0.0
+    limits, delay = Limits(seconds), GRACE_SHARE * (seconds or 0.0)
     for equations_left in range(n_equations, 0, -1):
         left = limits.remaining()
         if left is None:
@@ -458,8 +460,8 @@ class SparseRidgeCVOptimizer(_Optimizer):
         "minimum" the least CV error; the other rules of :class:`sparsecv.SparseRidgeCV` work, too.
     regression_timeout : float or None
         Seconds for all equations together, each of which has an equal share of those that are left,
-        less the longest time by which an equation before was late; what is not proved by then is an
-        estimate.
+        less a twentieth of the limit or the longest time by which an equation before was late; what
+        is not proved by then is an estimate.
     normalize_columns : bool
         Divide the columns of X by their lengths first; α then weighs the scaled coefficients.
     copy_X : bool

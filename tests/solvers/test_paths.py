@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from support.answers import lower_bounds, objectives, proofs, supports
-from support.inside import ALONE, LEAPS, Limits, Way, enumerated, known_path, plan
+from support.inside import LEAPS, Limits, Way, enumerated, known_path, plan
 from support.problems import plain, regression
 from support.stand_ins import StandIn
 
@@ -117,7 +117,7 @@ def test_a_limit_of_nodes_ends_all_searches_of_a_gamma(stand_in: StandIn) -> Non
     Where the limit was reached at a γ, the tree and the searches of the next γ have a tenth of it.
     """
     stand_in(NODES_OF_A_PROOF=1000)
-    turns = Way(LEAPS, nodes=50), Way(ALONE, nodes=10_000)
+    turns = Way(LEAPS, nodes=50), Way(plan.ALONE, nodes=10_000)
     stand_in(ways=lambda *_: turns)
     X, y = regression(60, 25, [1.0] * 10, seed=3, noise=3.0)
     problem = SparseRidgeProblem(X, y, gamma=1.0, tau=1)
@@ -212,7 +212,7 @@ def test_sizes_that_branching_does_not_settle_go_back_to_the_tree(
     room: float, stand_in: StandIn
 ) -> None:
     """Also where there is no room to keep a search until the next turn."""
-    ways = (Way(LEAPS, nodes=500), Way(ALONE, nodes=1), Way(ALONE, nodes=300), Way(LEAPS))
+    ways = (Way(LEAPS, nodes=500), Way(plan.ALONE, nodes=1), Way(plan.ALONE, nodes=300), Way(LEAPS))
     stand_in(ways=lambda *_: ways)
     stand_in(MAX_OPEN_BYTES=room)
     rng = np.random.default_rng(1)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.inside import EVERY, Limits, Way, plan
+from support.inside import Limits, Way, plan
 
 from sparsecv import Constraints
 from sparsecv.solvers import SparseRidgeProblem
@@ -36,7 +36,7 @@ def phrase(planned: tuple[Way, ...]) -> str:
         limits = [] if way.nodes is None else [f"{way.nodes:,} nodes"]
         limits += [] if way.seconds is None else ["twice the time of every support"]
         limits += [] if way.share == 1.0 else [f"{100 * way.share:.0f} % of the time"]
-        limits += [f"at most {way.supports:,.0f} supports"] if way.search == EVERY else []
+        limits += [f"at most {way.supports:,.0f} supports"] if way.search == plan.EVERY else []
         said.append(way.search + (f" ({', '.join(limits)})" if limits else ""))
     return ", then ".join(said)
 
@@ -74,7 +74,7 @@ def test_constraints_leave_branch_and_bound_for_one_size() -> None:
 
 @pytest.mark.parametrize("limit", [None, 8.0])
 def test_limits_of_a_way(limit: float | None) -> None:
-    way = Way(EVERY, nodes=100, seconds=5.0, share=0.25)
+    way = Way(plan.EVERY, nodes=100, seconds=5.0, share=0.25)
     within = way.within(Limits(limit, 70))
     assert within.node_limit == 70
     left = way.within(Limits(limit)).remaining()

@@ -43,8 +43,6 @@ from .brute_force import (
 from .deleted_rows import rounding as rounding_of_a_row
 from .families import Case
 from .inside import (
-    ALONE,
-    EVERY,
     LEAPS,
     Comparison,
     Limits,
@@ -52,6 +50,7 @@ from .inside import (
     enumerated,
     n_best_subsets,
     near_best_subsets,
+    plan,
 )
 from .stand_ins import standing_in
 from .trees import key
@@ -137,8 +136,10 @@ def in_turns(
 ) -> list[Answer]:
     """Every size by searches that take turns of a few nodes, as they do with more columns."""
     nodes = np.cumsum(rng.integers(1, 20, size=8)).tolist()
-    turns = [(Way(LEAPS, nodes=n), Way(ALONE, nodes=int(rng.integers(1, 40)) * n)) for n in nodes]
-    planned = (*itertools.chain.from_iterable(turns), Way(LEAPS), Way(EVERY))
+    turns = [
+        (Way(LEAPS, nodes=n), Way(plan.ALONE, nodes=int(rng.integers(1, 40)) * n)) for n in nodes
+    ]
+    planned = (*itertools.chain.from_iterable(turns), Way(LEAPS), Way(plan.EVERY))
     with standing_in(ways=lambda *_: planned):
         return solve_sizes(problem, sizes=list(sizes), limits=Limits(node_limit=limit))
 

@@ -57,7 +57,7 @@ from sparsecv.solvers.core import error_margin, plan, rounding
 from sparsecv.solvers.core.constraints import UnitConstraints
 from sparsecv.solvers.core.leaves import FREE, IN, OUT, Leaves
 from sparsecv.solvers.core.limits import Limits, StopFlag
-from sparsecv.solvers.core.plan import ALONE, EVERY, LEAPS, Way
+from sparsecv.solvers.core.plan import LEAPS, Way
 from sparsecv.solvers.core.rows import Rows, independence
 from sparsecv.solvers.kernels import compiled, envelope, linalg
 from sparsecv.solvers.kernels.compiled import InnerKernel, Kernel, kernel

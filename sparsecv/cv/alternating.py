@@ -206,6 +206,7 @@ class _Alternation:
         low, high = min(self.low, *self.errors), max(LARGEST_GAMMA, *self.errors)
         found: list[tuple[float, float, int]] = []
         order = np.argsort(self.errors[gamma], kind="stable")
+        order = order[np.isfinite(self.errors[gamma][order])]  # The size 0 has no γ step.
         # In every iteration the γ step is taken at this many τ, at which the CV error is least.
         for t in order[:5].tolist():
             best, error = self.steps.take(gamma, t, low, high)

@@ -74,7 +74,7 @@ class Surface:
         ledger: Ledger | None = None,
         search_tau: TauSearch | None = None,
     ) -> None:
-        self.data, self.taus = data, checked_taus(taus, data.p, data.constraints)
+        self.data, self.taus = data, checked_taus(taus, data.p, data.constraints, least=0)
         self.settings = settings or Settings()
         self.settings.check_constraints(data.constraints)
         self.plan = plan or RunPlan.of(self.settings, data)
@@ -275,7 +275,10 @@ class Surface:
     # what is known
 
     def cv_error(self, gamma: float) -> Array:
-        """h(γ, τ) of the answers, shape (τ,), at a γ that has been visited."""
+        """h(γ, τ) of the answers, shape (τ,), at a γ that has been visited.
+
+        The error of the size 0 is ∞ here: no γ changes it, so that it says nothing of γ.
+        """
         return np.asarray(self._fold_errors(gamma).sum(axis=1) / self.data.total)
 
     def optimistic_error(self, a: float, b: float) -> float:
@@ -287,8 +290,9 @@ class Surface:
         return float(better.sum(axis=1).min()) / self.data.total
 
     def _fold_errors(self, gamma: float) -> Array:
-        """Sums of squared errors of the answers, shape (τ, k), at a γ that has been visited."""
-        return np.asarray(self.ledger.answer.error[self.rows[gamma], :, : self.ledger.k])
+        """Sums of squared errors, shape (τ, k), at a γ that has been visited; ∞ at the size 0."""
+        errors = self.ledger.answer.error[self.rows[gamma], :, : self.ledger.k]
+        return np.asarray(np.where(self.taus[:, None] > 0, errors, np.inf))
 
     def supports(self, gamma: float, tau_index: int) -> list[Support]:
         """The support of every fold's answer at one pair, which the γ step holds fixed."""

@@ -280,7 +280,9 @@ def _deleted_rows(ledger: Ledger, g: int, limits: Limits) -> Batch:
     assert deleted is not None
     assert data.folds.label is not None
     fold_of, blocks = data.folds.label, row_blocks(data.folds.n)
-    models = [ledger.support(g, t, k) for t in range(ledger.taus.size)]
+    ledger.enter_no_column(g)
+    some = np.flatnonzero(ledger.taus)
+    models = [ledger.support(g, t, k) for t in some.tolist()]
 
     def enter(index: int, ended: tuple[DeletedRowSubsets, Status, Work]) -> Status:
         block, (found, status, work) = blocks[index], ended
@@ -293,5 +295,5 @@ def _deleted_rows(ledger: Ledger, g: int, limits: Limits) -> Batch:
         ledger.worsen_status(g, status)
         return status
 
-    tasks = [(block, ledger.gammas[g], ledger.taus, models) for block in blocks]
+    tasks = [(block, ledger.gammas[g], ledger.taus[some], models) for block in blocks]
     return Batch([g], _block, data, tasks, enter, limits.share, keep=True)

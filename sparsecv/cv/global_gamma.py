@@ -271,7 +271,7 @@ def least_over_range(surface: Surface, span: GammaSpan, need: Need) -> CVResult:
     with surface:
         found = global_minimum(
             surface.data,
-            surface.taus,
+            surface.taus[surface.taus > 0],
             low=span.low,
             high=span.high,
             tolerance=tolerance,
@@ -281,7 +281,11 @@ def least_over_range(surface: Surface, span: GammaSpan, need: Need) -> CVResult:
         )
         surface.visit(np.sort(np.append(found.shown.gammas[::VISITED_EVERY], found.gamma)))
         surface.prove(need)
-    return replace(surface.result(), minimum=found)
+    result = surface.result()
+    if result.taus[0] == 0:
+        lower, upper = (float(result.table(name)[0, 0]) for name in ("lower", "upper"))
+        found = found.with_size_0(lower, upper)
+    return replace(result, minimum=found)
 
 
 class _Search:

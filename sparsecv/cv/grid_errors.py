@@ -39,7 +39,7 @@ def cross_validate(
     gammas : sequence of float
         Ridge weights γ ≥ 0.
     taus : sequence of int
-        Sparsities in 1..p.
+        Sparsities in 0..p, of which some is above 0; 0 is the model without a column.
     settings : Settings, optional
     checkpoint : Checkpoint, optional
         Files that proofs are read from before the run, and written to after every unit of work.

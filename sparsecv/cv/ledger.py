@@ -252,6 +252,8 @@ class Ledger:
     ) -> None:
         """Enter incumbents, intervals and proofs from a tree that leave-one-out folds share.
 
+        The tree was searched for all sizes above 0.
+
         folds: The folds that hold out the tree's rows, shape (m,).
         found: The results of the tree, NaN for a row that cannot be deleted without loss of digits:
             its fold is left as it is.
@@ -260,22 +262,30 @@ class Ledger:
         numbers = [self.supports.number(support) for support in found.supports]
         number = np.array(numbers, dtype=np.intp)[found.choice]
         objective = np.where(np.isnan(found.objective), np.inf, found.objective)
-        every = np.arange(self.taus.size)[:, None]
+        some = np.flatnonzero(self.taus)
+        every = some[:, None]
         error = (factor * found.residual) ** 2
         self._improve((g, every, folds), objective, error, number)
         low, high = squared_error_bounds(factor * found.low, factor * found.high)
-        usable = np.isfinite(objective) & ~self.cells.exact[g, :, folds].T
+        usable = np.isfinite(objective) & ~self.cells.exact[g, every, folds]
         # The tree has ended for a fold where it bounds the residual to a single number. Its
         # support is the first of those that tie.
         ended = usable & (found.low == found.high)
         margin = self._margins_of_open(g, folds, error, usable & ~ended, number)
         low = np.minimum(low, np.maximum(error - margin, 0.0))
         high = np.maximum(high, error + margin)
-        for t in range(self.taus.size):
-            some = usable[t]
-            self.narrow(g, t, folds[some], low[t, some], high[t, some])
-            self._answer((g, t, folds), (objective[t], error[t], number[t]), ended[t])
-            self.mark_proved(g, t, folds[ended[t]])
+        for i, t in enumerate(some.tolist()):
+            here = usable[i]
+            self.narrow(g, t, folds[here], low[i, here], high[i, here])
+            self._answer((g, t, folds), (objective[i], error[i], number[i]), ended[i])
+            self.mark_proved(g, t, folds[ended[i]])
+
+    def enter_no_column(self, g: int) -> None:
+        """Answer all folds at the size 0, if it is a size, by its one support."""
+        if self.taus[0] == 0:
+            folds = np.arange(self.k)
+            self.offer(g, 0, folds, np.empty(0, dtype=np.intp))
+            self.mark_proved(g, 0, folds)
 
     def _margins_of_open(
         self,
@@ -296,7 +306,7 @@ class Ledger:
         """
         margin = np.zeros(error.shape)
         if left_open.any():
-            errors = np.zeros((1, self.taus.size, self.k))
+            errors = np.zeros((1, len(error), self.k))
             wanted = np.zeros(errors.shape, dtype=bool)
             wanted[0][:, folds] = left_open
             errors[0][:, folds] = np.where(left_open, error, 0.0)
@@ -618,9 +628,9 @@ class Ledger:
         Beyond ``MAX_SHARED`` columns this is done for the size of least error alone.
         """
         errors = self.answer.error[g, :, : self.k]
-        sizes = np.arange(self.taus.size)
+        sizes = np.flatnonzero(self.taus)  # Rounding of columns does not reach the size 0.
         if self.data.p > MAX_SHARED:
-            sizes = sizes[[int(errors.sum(axis=1).argmin())]]
+            sizes = sizes[[int(errors[sizes].sum(axis=1).argmin())]]
 
         def supports(_: int, j: int) -> NDArray[np.int64]:
             return stacked([self.support(g, t, j) for t in sizes.tolist()], self._max_columns)

@@ -197,8 +197,9 @@ class CellProver(Prover):
         ledger, limits, tasks = self.ledger, self.work.limits, []
         for j in problems:
             choice = ledger.answer.choice if j == ledger.k else ledger.incumbent.choice
-            starts = [ledger.supports[c] for c in choice[g, :, j]]
-            tasks.append((j, ledger.gammas[g], ledger.taus, starts, max_nodes))
+            starts = [ledger.supports[c] for c in choice[g, ledger.taus > 0, j]]
+            some = ledger.taus[ledger.taus > 0]
+            tasks.append((j, ledger.gammas[g], some, starts, max_nodes))
 
         def enter(index: int, found: tuple[SupportPath, Array]) -> Status:
             j, (path, errors) = problems[index], found
@@ -378,5 +379,6 @@ def solve_grid(prover: CellProver, g: int, backend: str) -> None:
     whole = support_path(full, [ledger.gammas[g]], ledger.taus, limits=share)
     ledger.enter_answers([g], k, whole, error=0.0)
     open_cells = ~(ledger.cells.exact & ledger.cells.searched)[g, :, :k]
+    open_cells &= ledger.taus[:, None] > 0
     if cells := [(g, t, j) for t, j in np.argwhere(open_cells).tolist()]:
         ledger.worsen_status(g, worst(prover.prove_folds(cells, backend)))

@@ -258,6 +258,22 @@ class GlobalMinimum:
     n_cells: int
     seconds: float
 
+    def with_size_0(self, lower: float, upper: float) -> GlobalMinimum:
+        """The minimum over the sizes searched and the size 0, whose error no γ changes.
+
+        lower, upper: Bounds of the CV error of the size 0.
+        """
+        if lower > self.upper:
+            return self
+        ends = [[0.0, self.span.low, self.span.high]]
+        found = replace(self, left=np.vstack([ends, self.left]), lower=min(self.lower, lower))
+        if upper <= self.upper:
+            found = replace(found, tau=0, upper=upper)
+        closed = found.gap <= self.tolerance
+        return replace(
+            found, status=Status.OPTIMAL if closed else worst([self.status, Status.UNPROVED])
+        )
+
     @property
     def gap(self) -> float:
         """(upper − lower)/upper; 0 where both are 0."""

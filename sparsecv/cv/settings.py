@@ -216,11 +216,11 @@ def checked_taus(
 def default_taus(n: float, p: int, constraints: UnitConstraints | None = None) -> NDArray[np.intp]:
     """The sparsities of n rows and p columns where the user names none.
 
-    They are 1..p where one tree can serve all sizes; with more columns they end at the largest τ
-    with τ log τ ≤ min(n, p) (Section 4.2, first paper). Constraints may allow fewer sizes, and a
-    group of columns counts as one in a size: six factors of 30 levels are 180 columns, and have the
-    sizes 1 to 6. Where a group counts its coefficients, the sizes are those that models have:
-    29, 58, …, 174.
+    The mean alone, the size 0, is not one of them. They are 1..p where one tree can serve all
+    sizes; with more columns they end at the largest τ with τ log τ ≤ min(n, p) (Section 4.2, first
+    paper). Constraints may allow fewer sizes, and a group of columns counts as one in a size: six
+    factors of 30 levels are 180 columns, and have the sizes 1 to 6. Where a group counts its
+    coefficients, the sizes are those that models have: 29, 58, …, 174.
 
     n: Number of rows, or the sum of their weights.
     """

@@ -71,6 +71,7 @@ class _Search:
         a proof, although no limit was reached. The search would end like that again.
     solved[t]: Whether the problem of all rows is solved at that τ.
     tried[t]: Whether the tree of all rows has been searched for all folds at that τ.
+    positions: The positions of the sizes above 0; the size 0 is proved by its estimate.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class _Search:
         self.shared = None if alone else SharedTree.of(ledger, g)
         self.given_up: dict[tuple[int, int], Status] = {}
         self.solved, self.tried = np.zeros((2, ledger.taus.size), dtype=bool)
+        self.positions = np.flatnonzero(ledger.taus).tolist()
 
     @property
     def paper(self) -> bool:
@@ -119,11 +121,11 @@ class _Search:
         and no fold has relaxations of its own.
         """
         ledger, g, everyone = self.ledger, self.g, np.arange(self.ledger.k)
-        pairs = list(zip(*self._relaxations(self.full), strict=True))
-        for t, pair in enumerate(pairs):
+        pairs = list(zip(self.positions, *self._relaxations(self.full), strict=True))
+        for t, *pair in pairs:
             self._bound_all_rows(t, *pair)
         if self.shared is not None and ledger.data.folds.leave_one_out:
-            for t, (plain, tight) in enumerate(pairs):
+            for t, plain, tight in pairs:
                 ledger.offer(g, t, everyone, ledger.support(g, t, ledger.k))
                 self.shared.bracket_rows(t, plain, extract=False)
                 self.shared.bracket_rows(t, tight, extract=True)
@@ -132,10 +134,10 @@ class _Search:
             for j in everyone.tolist():
                 if self.limits.reached(0) is None:
                     self._bracket_fold(j)
-        for t in range(ledger.taus.size):
+        for t in self.positions:
             ledger.offer(g, t, everyone, ledger.support(g, t, ledger.k))
         ledger.bracket_the_rest([g])
-        for t in range(ledger.taus.size):
+        for t in self.positions:
             self._note(t)
 
     def _bound_all_rows(self, t: int, plain: Relaxation, tight: Relaxation) -> None:
@@ -174,7 +176,8 @@ class _Search:
 
     def _path(self, problem: SparseRidgeProblem, **options: Any) -> list[Relaxation]:
         """The problem's relaxation at every τ."""
-        taus = [problem.replace(tau=int(tau)).unconstrained().tau for tau in self.ledger.taus]
+        sizes = self.ledger.taus[self.positions]
+        taus = [problem.replace(tau=int(tau)).unconstrained().tau for tau in sizes]
         return relaxation_path(problem.unconstrained(), taus, limits=self.limits, **options)
 
     def _bracket_fold(self, j: int) -> None:
@@ -200,7 +203,7 @@ class _Search:
             if training.n is not None and training.n <= training.p:
                 shares = [e for e in epsilons(ledger.gammas[g], spectrum) if e >= 0.0]
             paths = tuple(self._path(training, epsilon=epsilon) for epsilon in shares)
-        for t, found in enumerate(zip(*paths, strict=True)):
+        for t, *found in zip(self.positions, *paths, strict=True):
             problem = training.replace(tau=int(ledger.taus[t]))
             if not self.paper:
                 ledger.offer(g, t, j, ledger.support(g, t, ledger.k))

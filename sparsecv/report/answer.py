@@ -54,7 +54,8 @@ def _chosen(result: Result) -> Iterator[Fact]:
     every = counted(result.design.largest_size, result.design.counts)
     yield Fact("chosen", f"τ = {model.tau} of {every}, γ = {number(model.gamma)}")
     names = result.features.called(_by_feature(result))
-    yield Fact("columns", meaning=listed(names, MAX_CHARACTERS))
+    none = f"none: the model predicts {number(model.intercept)} for every row"
+    yield Fact("columns", meaning=listed(names, MAX_CHARACTERS) if names else none)
     if (held_out := result.held_out) is not None:
         choice = held_out.choice
         how = f"{choice.rule} ({held_out.study.reason}): {aim_of(choice, result.design.counts)}"
@@ -186,7 +187,13 @@ def _errors(result: Result, held_out: HeldOut) -> Iterator[Fact]:
     root = number(float(np.sqrt(choice.cv_error)), exact)
     yield Fact("RMSE", root, f"the square root of the CV error, in {_units_of_errors(result)}")
     if not np.isnan(r2 := result.r_squared(choice.cv_error)):
-        worse = "" if r2 > 0.0 else "; the mean alone predicts as well"
+        worse, surface = "", held_out.surface
+        if choice.tau == 0:
+            worse = ". A fold's training rows have a mean of their own"
+        elif r2 <= 0.0:
+            # Where the mean alone is a size, its CV error is known.
+            mean = surface.table("cv_error")[0, 0] if surface.taus[0] == 0 else 0.0
+            worse = "; the mean alone predicts as well" if choice.cv_error >= mean else ""
         formula = f"1 − CV error / variance of {result.target} about its mean{worse}"
         yield Fact("R²", f"{'' if exact else '≈'}{r2:.3f}", formula)
 
@@ -294,7 +301,9 @@ def _model(result: Result) -> Section:
 
     A factor or a group is one line; :func:`_levels` has its columns.
     """
-    model, features = result.model, result.features
+    model, features, title = result.model, result.features, "The model, fitted to all rows"
+    if model.support.size == 0:
+        return Section()  # The intercept is said beside the columns.
     shown = features.among(_by_feature(result))
     own = [features.columns[u] for u in shown]
     effects = result.feature_effects(model)[shown]
@@ -321,7 +330,7 @@ def _model(result: Result) -> Section:
             " Where several columns are one feature, “× s.d.” is the standard deviation of what "
             "they add to a prediction."
         )
-    title, what = "The model, fitted to all rows", "columns" if alone.all() else "features"
+    what = "columns" if alone.all() else "features"
     return Section(title, table=SectionTable(table, what=what), sentences=(sentence,), main=True)
 
 

@@ -14,7 +14,7 @@ from ..design.model import values_of
 from ..plots.size_path import draw_errors
 from ..plots.style import page_picture
 from ..selection.choice import Choice
-from ..selection.claims import aim_of, of_every_size, step_is_proved
+from ..selection.claims import WITHOUT_COLUMNS, aim_of, of_every_size, step_is_proved
 from ..selection.projection import Projection
 from ..selection.result import HeldOut, Result
 from ..selection.sizes import gamma_positions, told_sizes
@@ -102,6 +102,8 @@ def _next(result: Result) -> Iterator[str]:
             f"Next: the fewest {result.design.counts}s within one standard error of the least CV "
             f"error are {fewest.tau}: --rule one-se, or rule='one-se'."
         )
+    elif own.tau == 0:
+        return  # An audit is about the columns of a model.
     elif own.is_pair:
         yield "Next: report(path, audit=True), or --audit, says which columns can be trusted."
     else:
@@ -232,6 +234,8 @@ def _aim_of_size(choice: Choice, projection: Projection, counts: str) -> str:
         # Each size has a largest distance, as a share of the average's CV error.
         most = percent(projection.max_share[projection.chosen])
         return f"the fewest {counts}s whose distance is at most {most} of that CV error"
+    if choice.tau == 0:
+        return WITHOUT_COLUMNS
     least = percent(projection.max_share.max())
     aim = "the size of least distance of those that may be chosen, as no such distance is "
     return aim + f"small (at most {least} of that error)"
@@ -264,9 +268,10 @@ def _aim(choice: Choice, projection: Projection, counts: str) -> str:
     of_all_sizes = int(near.argmax() if near.any() else distance.argmin())
     if not choice.size_given and of_all_sizes != projection.chosen:
         left_out = int(np.count_nonzero(~projection.allowed))
+        mean = " or the mean alone" if projection.sizes[0].tau == 0 else ""
         aim += (
             f". The rule leaves out {counted(left_out, 'size')} of more "
-            f"{counts}s and more CV error than the model of least CV error has"
+            f"{counts}s and more CV error than the model of least CV error{mean} has"
         )
     error = number(average.error, exact=bool(projection.proved[projection.chosen]))
     return (

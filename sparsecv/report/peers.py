@@ -33,8 +33,10 @@ def linear_peers(data: FoldData, sizes: NDArray[np.intp]) -> dict[str, Array]:
         # A fold counts with its rows, as in the CV error of a subset.
         error = fit.mse_path_ @ (folds.sizes / folds.sizes.sum())
         used = np.abs(fit.path(X, y, alphas=fit.alphas_)[1]) > 0.0
-        # A factor counts once, as in a size, however many of its columns have a coefficient.
-        features = sum(used[own].any(axis=0).astype(int) for own in data.constraints.columns)
+        # A factor counts as in a size, however many of its columns have a coefficient.
+        asked = data.constraints
+        units = zip(asked.columns, asked.cost.tolist(), strict=True)
+        features = sum(used[own].any(axis=0) * cost for own, cost in units)
         few = np.asarray(features)[None, :] <= sizes[:, None]
         lasso = np.where(few, error, np.inf).min(axis=1)
         ridge = _ridge_errors(data, X, y)

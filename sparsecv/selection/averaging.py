@@ -129,6 +129,7 @@ def _weights_in_folds(study: Study, result: CVResult) -> FoldWeights:
     first_round = [one.taus.size for one in rounds].index(result.taus.size)
     # Half of the time that is left is kept for surfaces in folds and projections.
     half = study.part(HALVES)
+    rounds = [one._replace(taus=one.taus[one.taus > 0]) for one in rounds]
     return inner_weights(study.data, gammas, rounds, half.run, half.plan, first_round)
 
 
@@ -141,7 +142,8 @@ def _surface_in_folds(study: Study, first: Evaluated, inner: FoldWeights) -> CVR
     if not np.isin(inner.taus, first.result.taus).all():
         # Partitions are evaluated already: only what follows them shares the time that is left.
         own = first_partition(study)._replace(work_after=study.work_after_partitions, name="")
-        surface = unvisited(study, own, inner.taus, surface.ledger.extended(inner.taus))
+        sizes = np.union1d(first.result.taus, inner.taus)
+        surface = unvisited(study, own, sizes, surface.ledger.extended(sizes))
     gammas, weighted = inner.gammas.tolist(), np.max(inner.weights, axis=0) > 0.0
     # Half of the time that is left is kept for the projections.
     with surface.with_plan(study.plan.part(HALVES)) as surface:

@@ -146,16 +146,23 @@ def choice_certificate(fit: Result, limits: Limits | None = None) -> Certificate
             "a certificate needs every fold proved at every pair: take time_limit=None and "
             "prove='all', or fewer sizes and values of gamma"
         )
-    best = result.best()
+    best, some = result.best(), np.flatnonzero(result.taus)
+    if best.tau == 0:
+        raise InputError(
+            "the mean alone has the least CV error, and a certificate is about columns: name taus "
+            "from 1 on"
+        )
+    # The one model of the size 0 has nothing to prove.
     supports = [
         [
             [*(one.supports[c] for c in of_folds), one.models[t]]
             for t, of_folds in enumerate(one.choice)
+            if t in some
         ]
         for one in result.by_gamma
     ]
     rows = data.rows_for("a certificate needs")
-    folds = Folded(rows, result.gammas, result.taus, supports, limits or Limits())
+    folds = Folded(rows, result.gammas, result.taus[some], supports, limits or Limits())
     return folds.certificate(
         source,
         [held_out for _, held_out in data.folds.splits()],

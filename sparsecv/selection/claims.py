@@ -26,6 +26,10 @@ from .study import Study
 MAX_LISTED = 4
 
 
+# Why the rule projected takes the size 0 where the average of all models is not near the mean.
+WITHOUT_COLUMNS = "the mean alone, as no size that may be chosen has less CV error"
+
+
 @dataclass(frozen=True)
 class Statement:
     """A statement, and whether it is proved.
@@ -82,7 +86,8 @@ def claim_of(study: Study, result: CVResult, choice: Choice) -> Claim:
     tolerance = _tolerance(result, ranges=span is not None)
     over = f"{_sizes(result.taus[some])}; {_gammas(study, result, span)}"
     if not choice.is_pair:
-        over = f"the average is over {over}"
+        averaged = result.taus[result.taus > 0]
+        over = f"the average is over {_sizes(averaged)}; {_gammas(study, result, span)}"
     return Claim(
         f"{_statement(study, choice, tolerance)} (rule {choice.rule}; {over})",
         not choice.cut_short and _is_proved(result, choice, some, ranges=span is not None),
@@ -198,6 +203,8 @@ def aim_of(choice: Choice, counts: str) -> str:
     most += " most like the average of all models"
     if choice.size_given:
         return f"{most}; size {choice.tau} as asked"
+    if choice.tau == 0:
+        return WITHOUT_COLUMNS
     return f"{most}, as no size that may be chosen predicts nearly like it"
 
 
@@ -208,6 +215,8 @@ def of_model(model: Model, design: Design, criterion: str | None = None) -> Stat
     """
     if criterion is not None:
         text = f"no other set of features has a smaller {criterion.upper()}"
+    elif model.tau == 0:
+        return Statement(_alone(design), model.proved)
     elif design.constraints.weighted:
         what = "single coefficient fits"
         if model.tau > 1:
@@ -248,6 +257,8 @@ def beyond_certificate(result: CVResult, choice: Choice, claim: Claim) -> str:
 def _statement(study: Study, choice: Choice, tolerance: float) -> str:
     """What is stated of a choice, without the range that it is stated of."""
     design, within = study.design, _within(study.design)
+    if choice.projection is not None and choice.tau == 0:
+        return f"{_alone(design)}, and every subset in the average is the best of its size"
     if choice.projection is not None:
         return (
             f"no other {_features(choice.tau, design)} more like the average{within}, and "
@@ -266,6 +277,12 @@ def _statement(study: Study, choice: Choice, tolerance: float) -> str:
     least = criteria.get(choice.rule, "a smaller CV error")
     share = f" by more than {100.0 * tolerance:g} %" if tolerance else ""
     return f"{what} {least} than the chosen one{share}{within}"
+
+
+def _alone(design: Design) -> str:
+    """Words that say that the size 0 has one model."""
+    what = "the mean alone" if design.protocol.intercept else "which predicts 0"
+    return f"τ = 0 has one model, {what}"
 
 
 def _features(count: int, design: Design) -> str:

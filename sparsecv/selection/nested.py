@@ -324,7 +324,8 @@ def _fitted(study: Study, cv: Any, rows: GivenRows, j: int, k: int) -> tuple[Mod
     data, design, fills = _training(study, cv, rows)
     # A rare 0/1 column may be constant in these rows, so that they have fewer columns than the
     # sizes asked for.
-    least, most = max(1, data.constraints.min_size), data.constraints.max_size
+    least = max(int(study.sizes[0] > 0), data.constraints.min_size)
+    most = data.constraints.max_size
     name = f"the error to expect, outer fold {j + 1} of {k}, "
     request = replace(
         study.request,

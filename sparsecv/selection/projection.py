@@ -83,7 +83,7 @@ class Projection:
         Which sizes are so close to the average.
     allowed : ndarray of bool, shape (τ,)
         Which sizes may be chosen. A size may not that has both more columns and more CV error than
-        the pair of least CV error.
+        the pair of least CV error, or than the mean alone.
     chosen : int
         Position of the chosen size.
     proved : ndarray of bool, shape (τ,)
@@ -235,7 +235,8 @@ class _FoldProjections:
             some = counted[places.astype(np.intp)].tolist()
             shared = FoldAverages(study.data, coefs, ridges)
             found = self._projected("comparing ridge weights", shared, some)
-            best = np.unique(np.sum([one.distance for one in found], axis=0).argmin(axis=0))
+            nearest = np.sum([one.distance for one in found], axis=0).argmin(axis=0)
+            best = np.unique(nearest[sizes > 0])
             ridges = ridges[best]
             for j, one in zip(some, found, strict=True):
                 known[j] = FoldProjection(*(values[best] for values in one))
@@ -349,13 +350,16 @@ def project_average(
     The projections of the chosen size are proved as far as the plan of the study proves models.
 
     least_size, least_error: Number of columns and CV error of the pair (γ, τ) of least CV error. A
-        size that has both more columns and more CV error than the pair is not chosen.
+        size that has both more columns and more CV error than the pair, or than the mean alone, is
+        not chosen.
     Raises OutOfTime: The time is over, and the grace after it, before every fold has projections.
     """
     data, result = study.data, average.result
     sizes = result.taus if study.request.taus is None else study.sizes
     unit = ridge_unit(data, data.folds.k)
     ridges = projection_ridges(unit, result.gammas[average.weights.any(axis=1)])
+    # The CV error of the mean alone, where this is one of the sizes.
+    mean = float(result.table("cv_error")[0, 0]) if result.taus[0] == 0 else np.inf
     folds = _FoldProjections(study, average.coefs, ridges, sizes)
     share = max_distance_shares(sizes, data.weight)
     # Proofs change distances and errors, and with them the chosen size.
@@ -363,9 +367,14 @@ def project_average(
         distance, _ = mean_over_folds(np.moveaxis(folds.found.distance, 0, -1), data.fold_weight)
         error, std_error = mean_over_folds(np.moveaxis(folds.found.error, 0, -1), data.fold_weight)
         best_ridge = distance.argmin(axis=0)
+        if sizes[0] == 0:  # Its one model needs no γ⊥ of its own.
+            best_ridge[0] = best_ridge[1]
         pairs = best_ridge, np.arange(sizes.size)
         distance, error, std_error = distance[pairs], error[pairs], std_error[pairs]
         allowed = (sizes <= least_size) | (error <= least_error)
+        if not allowed[sizes > 0].any():  # The user has named larger sizes.
+            allowed[:] = True
+        allowed &= (sizes == 0) | (error <= mean)
         max_distance = share * average.error + data.rounding
         chosen = choose_size(distance, max_distance, allowed)
         if not folds.prove(chosen):

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
 from ..cv.checkpoint import CheckpointFolder
@@ -176,15 +177,22 @@ class Study:
         if isinstance(gammas, GammaSpan):
             _refuse_range(settings, averages)
         every = default_taus(data.weight, data.p, data.constraints)
-        named = every if request.taus is None else request.taus
-        sizes = checked_taus(named, data.p, data.constraints)
+        # The mean alone is one of the sizes, but for those of the first paper, which begin at 1.
+        mean = np.zeros(int(protocol != "paper" and data.constraints.min_size == 0), dtype=np.intp)
+        named = np.append(mean, every) if request.taus is None else request.taus
+        sizes = checked_taus(named, data.p, data.constraints, least=0)
+        if sizes[-1] == 0:
+            raise InputError(
+                "the size 0 alone leaves nothing to choose: SparseRidge(tau=0), or sparsecv fit "
+                "--tau 0, fits the mean alone"
+            )
         plan = request.plan(data, protocol)
         if request.taus is not None and not averages:
             rounds = [SizeRound(sizes, end=int(sizes[-1]))]
         else:
             # Sizes that the user names are those of projections of an average. The average itself
             # is over all sizes that are worth trying.
-            rounds = growing_sizes(every, named=every[:0] if request.taus is None else sizes)
+            rounds = growing_sizes(every, named=mean if request.taus is None else sizes)
             if not plan.needs_no_proof:
                 # Where anything is proved, the last round alone is taken, which has all sizes.
                 rounds = rounds[-1:]

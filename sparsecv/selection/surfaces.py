@@ -28,7 +28,14 @@ from ..design.folds import Folds, Index
 from ..solvers.core.limits import OutOfTime
 from ..solvers.core.result import Status, worst
 from .study import Study
-from .weights import SizeRound, model_weights, of_average, soft_least, worth_more_sizes
+from .weights import (
+    SizeRound,
+    model_weights,
+    of_average,
+    of_columns,
+    soft_least,
+    worth_more_sizes,
+)
 
 
 class Partition(NamedTuple):
@@ -150,7 +157,8 @@ def evaluate_partition(study: Study, partition: Partition) -> Evaluated:
                 raise
             return found._replace(spent=spent.joined(Spent(status=Status.TIME_LIMIT)))
         found = Evaluated(surface, result, spent.joined(Spent.on(surface, result)))
-        errors = result.table("cv_error")[:, result.taus <= sizes.end]
+        some = (result.taus > 0) & (result.taus <= sizes.end)
+        errors = result.table("cv_error")[:, some]
         if sizes is partition.size_rounds[-1] or study.plan.out_of_time:
             break
         if not worth_more_sizes(errors, result.gammas, partition.data.weight):
@@ -169,7 +177,7 @@ def _past_the_ends(surface: Surface) -> str:
     """
 
     def score(gamma: float) -> float:
-        return soft_least(surface.cv_error(gamma), surface.data.weight)
+        return soft_least(surface.cv_error(gamma)[surface.taus > 0], surface.data.weight)
 
     more = partial(surface.visit, late=Late.LEFT_OUT)
     kept, edge = grown_grid(more, score, lambda: surface.plan.out_of_time, surface.is_blurred)
@@ -289,11 +297,13 @@ class Partitions(NamedTuple):
     def mean(self) -> Array:
         """CV errors at :attr:`gammas`, averaged over partitions, shape (γ, τ).
 
-        At sizes that other partitions do not have, the mean is ∞, so that they carry no weight.
+        At the size 0, and at sizes that other partitions do not have, the mean is ∞, so that they
+        carry no weight.
         """
         errors = [one.table("cv_error")[:, : self.n_sizes] for one in self.results]
         beyond = self.first.taus.size - self.n_sizes
-        return np.pad(np.mean(errors, axis=0), ((0, 0), (0, beyond)), constant_values=np.inf)
+        mean = np.pad(np.mean(errors, axis=0), ((0, 0), (0, beyond)), constant_values=np.inf)
+        return of_columns(mean, self.first.taus)
 
 
 def all_partitions(study: Study, first: Evaluated) -> Partitions:
@@ -304,7 +314,8 @@ def all_partitions(study: Study, first: Evaluated) -> Partitions:
     needs, the pairs that carry weight in the mean over partitions are proved on all of them.
     """
     result = first.result
-    weights = model_weights(result.table("cv_error"), result.gammas, study.data.weight)
+    errors = of_columns(result.table("cv_error"), result.taus)
+    weights = model_weights(errors, result.gammas, study.data.weight)
     positions = _spread_gammas(result, np.flatnonzero(weights.any(axis=1)))
     n_sizes = int(np.flatnonzero(weights.any(axis=0))[-1]) + 1
     gammas, taus = result.gammas[positions], result.taus[:n_sizes]
@@ -373,6 +384,7 @@ def _prove_mean(study: Study, surfaces: list[Surface], gammas: Array, taus: Inde
         # A surface has a row of its ledger for every γ that it has visited.
         known = [one.ledger.known([one.rows[gamma] for gamma in gammas]) for one in surfaces]
         mean = np.mean([one.error[:, : taus.size] for one in known], axis=0)
+        mean = of_columns(mean, taus)
         if before is not None and np.array_equal(before, mean):
             break
         before = mean

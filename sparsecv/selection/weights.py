@@ -89,6 +89,17 @@ def model_weights(errors: Array, gammas: Array, n: float) -> Array:
     return np.asarray(weight / weight.sum())
 
 
+def of_columns(errors: Array, taus: Index) -> Array:
+    """CV errors as an average sees them: ∞ at the size 0, which so carries no weight.
+
+    An average with the mean alone in it would be a shrunken average of the others, as larger γ
+    give; the mean alone is compared with the projections of the average instead.
+
+    errors, shape (γ, τ), and taus, shape (τ,): The errors of these sizes.
+    """
+    return np.asarray(np.where(taus > 0, errors, np.inf))
+
+
 def of_average(known: Known, n: float) -> Needed:
     """What the average needs proved: pairs whose weight can be above 0, and that of least estimate.
 
@@ -103,11 +114,14 @@ def of_average(known: Known, n: float) -> Needed:
         pair for its weight, and its model of all rows.
     """
     lengths = _log(_interval_lengths(known.gammas))[:, None]
-    largest = lengths - _log(known.lower) * (n / AVERAGE.temperature)
-    smallest = lengths - _log(known.upper) * (n / AVERAGE.temperature)
+    lower, upper, error = (
+        of_columns(one, known.taus) for one in (known.lower, known.upper, known.error)
+    )
+    largest = lengths - _log(lower) * (n / AVERAGE.temperature)
+    smallest = lengths - _log(upper) * (n / AVERAGE.temperature)
     # 1e-9 is well above the rounding of these logarithms.
     needed = largest >= smallest.max() + np.log(AVERAGE.min_weight_share) - 1e-9
-    needed[known.least()] = True
+    needed[known._replace(error=error).least()] = True
     return Needed(needed, needed)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from .answers import SOLVERS, PathProblem
@@ -13,7 +14,7 @@ from .core.threads import on_one_thread, threads_for
 from .kernels.linalg import Array
 from .leaps.all_sizes import best_subsets
 from .leaps.gamma_trees import Listed
-from .ridge_fits import Support, SupportPath
+from .ridge_fits import Support, SupportPath, path_of_no_column
 from .supports.path import GrownUnits
 
 
@@ -36,7 +37,7 @@ def support_path(
     gammas : sequence of float
         Ridge weights, best in order: trees start from the γ before.
     sizes : sequence of int
-        In 1..p.
+        In 0..p, increasing. The size 0 has one support, which needs no search.
     solver : str
         "exact" solves every problem to optimality. "heuristic" proves nothing: it finds supports by
         forward steps and swaps (:class:`SupportGrower`), at every γ independently. "rounding" takes
@@ -63,7 +64,7 @@ def support_path(
     Raises
     ------
     ValueError
-        Sizes out of 1..p, γ < 0, or an unknown solver.
+        Sizes out of 0..p, γ < 0, or an unknown solver.
 
     Examples
     --------
@@ -76,6 +77,14 @@ def support_path(
     """
     if solver not in SOLVERS:
         raise ValueError(f"solver must be one of {', '.join(SOLVERS)}; got {solver!r}")
+    if (every := np.asarray(sizes)).size and every.flat[0] == 0:
+        given, more = np.asarray(gammas, dtype=np.float64), every[1:]
+        if more.size == 0:
+            return path_of_no_column(problem, given)
+        larger = support_path(
+            problem, gammas, more, solver=solver, limits=limits, listed=listed, grown=grown
+        )
+        return larger.after(path_of_no_column(problem, given))
     path, limits = PathProblem(problem, gammas, sizes, listed, grown), limits or Limits()
     with threads_for(problem):
         for g in range(len(path.at)):

@@ -6,7 +6,8 @@ Nothing is searched for here; :func:`sparsecv.solvers.support_path` finds the su
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,6 +86,24 @@ class SupportPath:
             n_nodes=np.zeros(gammas.size, dtype=np.int64),
             n_trees=np.zeros(gammas.size, dtype=np.int64),
         )
+
+    def after(self, first: SupportPath) -> SupportPath:
+        """This path with the sizes of another path of the same γ before its own.
+
+        first: A path that has proved everything without a search, such as that of the size 0.
+        """
+
+        def joined(name: str) -> Any:
+            before, own = getattr(first, name), getattr(self, name)
+            if before.ndim == 3:  # Supports are ended by −1, and coefficients by 0.
+                wider = own.shape[2] - before.shape[2]
+                fill = -1 if name == "supports" else 0.0
+                before = np.pad(before, ((0, 0), (0, 0), (0, wider)), constant_values=fill)
+            return np.concatenate([before, own], axis=1)
+
+        names = "supports", "coef", "objective", "lower_bound", "proved", "searched"
+        sizes = np.append(first.sizes, self.sizes)
+        return replace(self, sizes=sizes, **{name: joined(name) for name in names})
 
     def support(self, g: int, t: int) -> Support:
         """The columns at the g-th γ and the t-th size."""
@@ -171,6 +190,20 @@ class SupportPath:
         enough = np.where(self.proved | every, EXACT_SHARE * errors + room, np.inf)
         given = self.gammas, self.supports, rows, targets, errors
         return path_margins(problem, *given, enough, moved)
+
+
+def path_of_no_column(problem: SparseRidgeProblem, gammas: Array) -> SupportPath:
+    """The path of the size 0, whose one support is the best at every γ.
+
+    Raises InputError: The constraints include a column.
+    """
+    size = problem.constraints.checked_size(0)
+    none = np.full((gammas.size, 1, 0), -1, dtype=np.int64)
+    path = SupportPath.empty(gammas, np.array([size], dtype=np.intp), none)
+    path.objective += problem.yy
+    path.lower_bound += problem.yy
+    path.proved[:], path.status = True, Status.OPTIMAL
+    return path
 
 
 def known_path(

@@ -110,7 +110,7 @@ class SparseRidgeLearner:
             raise InputError(f"solver must be one of {', '.join(SOLVERS)}; got {solver!r}")
         self.X, self.y, self.asked, self.weights = X, y, asked, weights
         self.time_limit = time_limit
-        checked_taus(taus, X.shape[1])
+        checked_taus(taus, X.shape[1], least=0)
         self.taus, self.gammas = np.asarray(taus, dtype=np.intp), checked_gammas(gammas)
         if asked is not None:  # Sizes that are too large are lowered, as SparseRidge does.
             rules = asked.constraints
@@ -189,7 +189,8 @@ class SparseRidgeLearner:
         problem = design.problem(X, y, weights)
         rows, targets = design.apply(self.X, self.y)
         gammas, at_gamma = np.unique(gamma_of, return_inverse=True)
-        least, most = max(1, problem.constraints.min_size), problem.constraints.max_size
+        least = max(int(self.taus.min() > 0), problem.constraints.min_size)
+        most = problem.constraints.max_size
         sizes, at_size = np.unique(np.clip(self.taus[tau_of], least, most), return_inverse=True)
         path = support_path(problem, self.gammas[gammas], sizes, solver=solver, limits=limits)
         found = np.asarray(design.y_shift + path.predict(rows)[at_gamma, at_size])

@@ -56,10 +56,10 @@ def test_document(capsys: Capture) -> None:
     assert document["versions"]["numpy"] == np.__version__
     assert [one["gamma"] for one in document["results"]] == [0.1, 10.0]
     for g, one in enumerate(document["results"]):
-        assert one["tau"] == [1, 2, 3, 4, 5]
+        assert one["tau"] == [0, 1, 2, 3, 4, 5]
         for key in ("cv_error", "lower", "upper"):
             np.testing.assert_allclose(one[key], model.surface_["cv_error"][g], rtol=1e-12)
-        assert (one["mio_by_tau"], one["n_mio"]) == ([4] * 5, 4)
+        assert (one["mio_by_tau"], one["n_mio"]) == ([0, *[4] * 5], 4)
         assert one["n_nodes"] == model.surface_["n_nodes"][g]
         assert one["seconds"] >= 0
     best, final = document["best"], document["model"]

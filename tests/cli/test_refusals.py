@@ -74,7 +74,7 @@ REFUSED = {
     f"{CV} --time-limit nan": "time",
     f"{CV} --seed -1": "--seed",
     f"{CV} --jobs 0": "--jobs",
-    "cv some.csv --gamma 1 --size 9": "size must be one of 1 to 3; got 9",
+    "cv some.csv --gamma 1 --size 9": "size must be one of 0 to 3; got 9",
     f"{CV} --size 2 --nested": "--nested judges the choice",
     f"{CV} --n-best 0": "--n-best must be from 1",
     f"cv some.csv --n-best {'9' * 9}": "--n-best|100000",

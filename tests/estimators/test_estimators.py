@@ -153,7 +153,7 @@ def test_defaults() -> None:
         assert np.isin(DEFAULT_GAMMAS, one.cv_results_["gamma"]).all()
     assert DEFAULT_GAMMAS.size == 10
     np.testing.assert_allclose(DEFAULT_GAMMAS[[0, -1]], [1e-4, 1e4])
-    assert model.surface_["tau"].tolist() == [1, 2, 3, 4]
+    assert model.surface_["tau"].tolist() == [0, 1, 2, 3, 4]
     assert model.folds_.k == 5
 
 

@@ -148,12 +148,16 @@ def test_long_names_lose_their_middle() -> None:
             assert len(cut_name(name, room)) <= max(room, 3)
 
 
-def test_the_lasso_of_a_size_counts_a_factor_once() -> None:
-    """Its errors at a size are those of penalties that select as many features, by scikit-learn."""
+def test_the_lasso_of_a_size_counts_a_factor_as_sizes_do() -> None:
+    """Its errors at a size are those of penalties that select no more, by scikit-learn.
+
+    A factor of L levels of which any has a coefficient counts as L − 1.
+    """
     X, y = table()
     model = SparseRidgeCV(gammas=[0.1], rule="minimum", cv=3).fit(X, y)
     data = model._run_.held_out.study.data  # type: ignore[union-attr]
-    found = linear_peers(data, np.arange(1, 6))["lasso"]
+    sizes = np.array([0, 1, 3, 4, 50, 54, 56])
+    found = linear_peers(data, sizes)["lasso"]
     A = pd.get_dummies(X, dtype=float)
     A = A[["age", *(c for c in A if "=" in c or ("_" in c and c != LONG)), LONG, "idle"]].to_numpy()
     A = (A - A.mean(axis=0)) / A.std(axis=0)
@@ -161,7 +165,8 @@ def test_the_lasso_of_a_size_counts_a_factor_once() -> None:
     error = fit.mse_path_ @ (data.folds.sizes / data.folds.sizes.sum())
     used = np.abs(fit.path(A, y, alphas=fit.alphas_)[1]) > 0.0
     units = [[0], list(range(1, 52)), list(range(52, 56)), [56], [57]]
-    features = np.array([used[own].any(axis=0) for own in units]).sum(axis=0)
-    expected = [error[features <= size].min() for size in range(1, 6)]
+    counts = [1, 50, 3, 1, 1]
+    features = sum(n * used[own].any(axis=0) for n, own in zip(counts, units, strict=True))
+    expected = [error[features <= size].min() for size in sizes]
     np.testing.assert_allclose(found, expected, rtol=1e-6)
     assert found[-1] == pytest.approx(error.min(), rel=1e-6)  # All features: the best penalty.

@@ -69,7 +69,7 @@ def test_every_gamma_of_a_range_is_claimed_for_the_least_error_alone(rule: str, 
     assert (claim.span is not None) == span
     assert claim.gammas.size == 12
     words = "every γ from 0.1 to 10" if span else "the 12 γ from 0.1 to 10 that were compared"
-    assert f"(rule {rule}; τ from 1 to 4; {words})" in model.claim_
+    assert f"(rule {rule}; τ from 0 to 4; {words})" in model.claim_
     assert model.claim_.removeprefix("It is proved that ").removesuffix(".") in printed
     assert "no τ and no γ" not in printed
 

@@ -92,7 +92,7 @@ def plain_chain(X: Array, y: Array, gammas: Array, partitions: list[Any]) -> Cha
     every = [sum(errors(*folds.split(j)) for j in range(folds.k)) for folds in partitions]
     weights = weigh(np.mean(every, axis=0), n)
     ridges = RIDGES * n
-    distance, error = np.zeros((2, ridges.size, p))
+    distance, error = np.zeros((2, ridges.size, p + 1))
     reference, folds = 0.0, partitions[0]
     block = folds.label % min(folds.k, 5)
     for j in range(folds.k):
@@ -107,23 +107,25 @@ def plain_chain(X: Array, y: Array, gammas: Array, partitions: list[Any]) -> Cha
         beta = average(A, b, weigh(inner, int((block != mine).sum())))
         reference += np.sum((t - H @ beta) ** 2) / n
         for g, ridge in enumerate(RIDGES * n):
-            for s in range(p):
-                sparse = subset(A, A @ beta, ridge, s + 1)
+            for s in range(p + 1):
+                sparse = subset(A, A @ beta, ridge, s)
                 distance[g, s] += np.sum((H @ (beta - sparse)) ** 2) / n
                 error[g, s] += np.sum((t - H @ sparse) ** 2) / n
-    at = distance.argmin(axis=0)
-    least = distance.min(axis=0)
-    g, m = np.unravel_index(int(np.argmin(every[0])), every[0].shape)
-    costly = (np.arange(p) > m) & (error[at, np.arange(p)] > every[0][g, m] / n)
+    at, sizes = distance.argmin(axis=0), np.arange(p + 1)
+    at[0] = at[1]
+    least, own = distance.min(axis=0), error[at, sizes]
+    # The size 0 comes before all pairs of γ and a larger size.
+    pairs = np.append(own[0], every[0].min(axis=0) / n)
+    costly = (sizes > pairs.argmin()) & (own > pairs.min())
+    costly |= (sizes > 0) & (own > own[0])
     allowed = np.where(costly, np.inf, least)
-    shares = np.minimum(0.03, 0.5 * np.arange(1, p + 1) / n)
+    shares = np.minimum(0.03, 0.5 * sizes / n)
     near = np.flatnonzero(allowed <= shares * reference)
     s = int(near[0]) if near.size else int(allowed.argmin())
     beta = average(scaled, y - y.mean(), weights)
-    coef = subset(scaled, scaled @ beta, ridges[at[s]], s + 1) / X.std(axis=0)
+    coef = subset(scaled, scaled @ beta, ridges[at[s]], s) / X.std(axis=0)
     averaged_model_all = beta / X.std(axis=0)
-    own = error[at, np.arange(p)]
-    return Chain(least, own, reference, ridges[at], s + 1, coef, averaged_model_all)
+    return Chain(least, own, reference, ridges[at], s, coef, averaged_model_all)
 
 
 @pytest.mark.parametrize("cv", [3, "size:6", "loo", KFold(3)])
@@ -145,7 +147,7 @@ def test_the_chain_equals_the_one_written_plainly(cv: Any, seed: int) -> None:
     assert found.reference_error_ == pytest.approx(plain.reference)
     assert found.tau_ == plain.tau
     np.testing.assert_allclose(found.coef_, plain.coef, rtol=1e-7, atol=1e-10)
-    assert found.cv_error_ == pytest.approx(plain.error[plain.tau - 1])
+    assert found.cv_error_ == pytest.approx(plain.error[plain.tau])
     assert found.certified_
     assert sizes["proved"].all()
     run = found._run_
@@ -187,6 +189,8 @@ def test_another_size_without_fitting_again() -> None:
         assert model.tau_ == size == np.count_nonzero(model.coef_) == model.support_.size
         assert model.gamma_ == whole.path_["gamma"][t]
         assert model.cv_error_ == whole.path_["cv_error"][t]
+        if size == 0:
+            continue  # The size 0 alone leaves nothing to choose.
         one = SparseRidgeCV(gammas=[1.0, 30.0], rule="projected", taus=[int(size)])
         one.fit(X, y)  # the average is that of all sizes
         assert one.tau_ == size
@@ -197,7 +201,7 @@ def test_another_size_without_fitting_again() -> None:
         assert one.criteria_["tau"].tolist() == one.path_["tau"].tolist() == [size]
     np.testing.assert_array_equal(whole.coef_, before)
     np.testing.assert_array_equal(whole.at_size(whole.tau_).coef_, before)
-    with pytest.raises(InputError, match="size must be one of 1 to 6; got 7"):
+    with pytest.raises(InputError, match="size must be one of 0 to 6; got 7"):
         whole.at_size(7)
     with pytest.raises(InputError, match="tau must lie between"):
         SparseRidgeCV(gammas=1.0, rule="projected", taus=[9]).fit(X, y)

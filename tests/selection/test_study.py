@@ -122,6 +122,7 @@ def test_weights_of_the_average_come_from_several_partitions(cv: Any, seed: Any)
     model = SparseRidgeCV(cv=cv, gammas=gammas, random_state=random_state(), rule="projected")
     average = model.fit(X, y)._run_.choice.projection.average
     mean = np.mean(surfaces, axis=0)
+    mean[:, 0] = np.inf  # The mean alone carries no weight.
     np.testing.assert_allclose(average.partitions.mean, mean, rtol=1e-9)
     expected = model_weights(mean, np.array(gammas), 30)
     np.testing.assert_allclose(average.weights, expected, rtol=1e-7)
@@ -145,7 +146,8 @@ def test_partitions_there_was_no_time_for() -> None:
     partitions = all_partitions(late, first)
     assert partitions.others == []
     assert str(partitions.spent.status) == "time limit"
-    np.testing.assert_array_equal(partitions.mean, first.result.table("cv_error"))
+    errors = first.result.table("cv_error")
+    np.testing.assert_array_equal(partitions.mean[:, 1:], errors[:, 1:])
     choice = CHOOSERS["projected"](late, first)
     assert not is_proved(late, first.result, choice)
     assert str(choice.status) == "time limit"
@@ -210,7 +212,7 @@ def test_a_projection_is_certified_where_what_carries_weight_is_proved(
     assert is_proved(study, average.result, projection_of(study, average))
     carries = average.weights > 0.0
     if what == "fold":
-        carries |= (np.array(average.inner.weights) > 0.0).any(axis=0)
+        carries[:, 1:] |= (np.array(average.inner.weights) > 0.0).any(axis=0)
     assert carries[0].any()
     assert not carries[1].any()
     g = 0 if weighted else 1
@@ -224,7 +226,7 @@ def test_a_projection_is_certified_where_what_carries_weight_is_proved(
     elif what == "own weights":
         # A pair that carries weight in a fold alone.
         own = average.inner.weights[0]
-        own[0], own[0, t], average.weights[0, t] = 0.0, float(weighted), 0.0
+        own[0], own[0, t - 1], average.weights[0, t] = 0.0, float(weighted), 0.0
         average.in_folds.by_gamma[g].exact[t] = False
     else:
         average = replace(average, inner=average.inner._replace(proved=not weighted))
@@ -413,4 +415,4 @@ def test_a_time_limit_of_0_proves_nothing(stand_in: StandIn) -> None:
     first = first_of(study)
     assert not is_proved(study, first.result, choices_of(study, first)["projected"])
     assert solvers == {"heuristic"}
-    assert not first.result.table("exact").any()
+    assert not first.result.table("exact")[:, 1:].any()

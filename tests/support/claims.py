@@ -290,7 +290,9 @@ class _Average:
     def __init__(self, judge: _Judge) -> None:
         self.judge, table, study = judge, judge.table, judge.study
         gammas, taus = judge.gammas, judge.taus
-        weights = _weights(judge.low, gammas, table.n)
+        # The mean alone has no part in the average.
+        self.none = np.where(taus > 0, 0.0, np.inf)
+        weights = _weights(judge.low + self.none, gammas, table.n)
         some, most = weights.any(axis=1), int(np.flatnonzero(weights.any(axis=0))[-1]) + 1
         means = [judge.low[some][:, :most]]
         for number in range(1, study.partitions):
@@ -299,7 +301,8 @@ class _Average:
             sums, _ = table.errors(gammas[some], taus[:most], pairs)
             means.append(sums.sum(axis=2) / table.n)
         self.weights = np.zeros(weights.shape)
-        self.weights[some, :most] = _weights(np.mean(means, axis=0), gammas[some], table.n)
+        mean = np.mean(means, axis=0) + self.none[:most]
+        self.weights[some, :most] = _weights(mean, gammas[some], table.n)
         self.of_all = self._averaged(table.every, self.weights, gammas)
         self.of_folds = self._of_folds()
         sums = [
@@ -335,7 +338,7 @@ class _Average:
                         for t, tau in enumerate(judge.taus.tolist()):
                             coef = table.best(train, gamma, tau)[0]
                             total[t] += table.squares(train, held[c], coef).sum()
-                known[b, gamma] = total
+                known[b, gamma] = total + self.none
             return known[b, gamma]
 
         found = list[tuple[Array, Array]]()
@@ -354,6 +357,7 @@ class _Average:
 
         def score(gamma: float) -> float:
             h = errors(b, gamma)
+            h = h[np.isfinite(h)]
             return float(h.min() * np.mean((h / h.min()) ** (-n / 10.0)) ** (-10.0 / n))
 
         return score

@@ -49,10 +49,10 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         Folds; K folds are shuffled with ``random_state``, once for the whole grid. Folds "time:K"
         are those of scikit-learn's TimeSeriesSplit(K): each trains on the rows before its own.
     taus : array of int or None
-        Sparsities; None means 1..p (beyond 168 columns, each level of a factor counted: up to
-        the largest τ with τ log τ ≤ min(n, p)). Where models are averaged beyond 45 columns, sizes
-        are tried from 1 on as far as they carry weight in the average; ``taus_`` says which were
-        tried.
+        Sparsities; None means 0..p, where 0 is the mean alone (beyond 168 columns, each level of a
+        factor counted: up to the largest τ with τ log τ ≤ min(n, p)). Where models are averaged
+        beyond 45 columns, sizes are tried as far as they carry weight in the average; ``taus_``
+        says which were tried.
     gammas : float, array of float, str or None
         Ridge weights; gamma = 2 * alpha of scikit-learn's Ridge. None visits ten values from 1e-4
         to 1e4 and more past an end that is best (a fold's own average goes past an end where its

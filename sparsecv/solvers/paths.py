@@ -77,14 +77,11 @@ def support_path(
     """
     if solver not in SOLVERS:
         raise ValueError(f"solver must be one of {', '.join(SOLVERS)}; got {solver!r}")
+    none = None
     if (every := np.asarray(sizes)).size and every.flat[0] == 0:
-        given, more = np.asarray(gammas, dtype=np.float64), every[1:]
-        if more.size == 0:
-            return path_of_no_column(problem, given)
-        larger = support_path(
-            problem, gammas, more, solver=solver, limits=limits, listed=listed, grown=grown
-        )
-        return larger.after(path_of_no_column(problem, given))
+        none, sizes = path_of_no_column(problem, np.asarray(gammas, dtype=np.float64)), every[1:]
+        if every.size == 1:
+            return none
     path, limits = PathProblem(problem, gammas, sizes, listed, grown), limits or Limits()
     with threads_for(problem):
         for g in range(len(path.at)):
@@ -93,7 +90,7 @@ def support_path(
                 SOLVERS[solver].answer(path, g, limits)
             else:
                 path.pass_over(g, limits, reached)
-        return path.fitted()
+        return path.fitted() if none is None else path.fitted().after(none)
 
 
 @on_one_thread

@@ -44,7 +44,7 @@ def test_factors_are_groups_by_themselves(frame: pd.DataFrame) -> None:
     assert found["constraints"]["groups"] == {"town": dummies}
     assert found["constraints"]["sizes"] == [1, 7]
     assert found["constraints"]["count"] == "coefficients"
-    assert found["results"][0]["tau"] == [1, 2, 3, 4, 5, 6, 7]
+    assert found["results"][0]["tau"] == [0, 1, 2, 3, 4, 5, 6, 7]
     X = table(frame)
     model = SparseRidgeCV(
         gammas=[1.0], rule="minimum", constraints=Constraints(groups={"town": dummies})

@@ -55,7 +55,7 @@ def test_the_command_prints_the_bounds_and_writes_the_picture(
     printed = " ".join(capsys.readouterr().out.split())
     assert "≤ least CV error ≤" in printed
     claim = "no pair (τ, γ) has a smaller CV error than the chosen one by more than 0.01 %"
-    assert f"{claim} (rule minimum; τ from 1 to 10; every γ from 0 to 10)" in printed
+    assert f"{claim} (rule minimum; τ from 0 to 10; every γ from 0 to 10)" in printed
     found = json.loads(document.read_text())["global"]
     assert found["certified"]
     assert found["lower_bound"] <= found["upper_bound"]

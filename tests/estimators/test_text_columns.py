@@ -105,9 +105,9 @@ def test_levels_enter_together() -> None:
         units = {name.partition("=")[0] for name in model.coef_names_[model.support_]}
         assert len(units) + ("city" in units) <= tau
     path = SparseRidgeCV(cv=3, gammas=[1.0], constraints=groups).fit(frame, y).path_
-    assert path["tau"].tolist() == [1, 2, 3, 4]
+    assert path["tau"].tolist() == [0, 1, 2, 3, 4]
     model = SparseRidgeCV(cv=3, gammas=[1.0]).fit(frame, y)
-    assert model.taus_.tolist() == [1, 2, 3, 4, 5]
+    assert model.taus_.tolist() == [0, 1, 2, 3, 4, 5]
     sets = [tuple(columns) for columns in model.path_["columns"]]
     assert all(now != before for before, now in itertools.pairwise(sets))
 
@@ -409,7 +409,7 @@ def test_few_factors_of_many_levels_are_all_tried() -> None:
     for count, each in (("groups", 1), ("coefficients", 29)):
         rules = Constraints(count=count)
         model = SparseRidgeCV(gammas=[1.0], cv=3, rule="minimum", constraints=rules).fit(frame, y)
-        assert model.taus_.tolist() == [each * k for k in range(1, 7)]
+        assert model.taus_.tolist() == [each * k for k in range(7)]
         assert model.tau_ == 6 * each
         assert str(6 * each) in model.claim_
 

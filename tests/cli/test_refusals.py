@@ -167,7 +167,7 @@ def test_one_line_before_any_search(command: str, capsys: Capture) -> None:
         ("--tau", "1:4", [1, 2, 3, 4]),
         ("--tau", " 2 : 2 ", [2]),
         ("--tau", "5,2,3", [2, 3, 5]),
-        ("--tau", " ALL ", [1, 2, 3, 4, 5]),
+        ("--tau", " ALL ", [0, 1, 2, 3, 4, 5]),
     ],
 )
 def test_lists_and_grids(option: str, text: str, values: list[float]) -> None:

@@ -347,7 +347,7 @@ ridge(y=1e-300 * Y) -> the response holds values too small
 # a search
 *(s.best_subsets(problem(), sizes=v) for v in SIZES) -> sizes
 *(s.best_subsets_rows_deleted(problem(), X0, Y0, sizes=v) for v in SIZES) -> sizes
-*(s.support_path(problem(), [1.0], v) for v in SIZES) -> sizes
+*(s.support_path(problem(), [1.0], v) for v in SIZES[1:]) -> sizes
 *(grown(problem(), v) for v in ([0], [1, 4], [], [-1])) -> sizes
 *(s.best_subsets(problem(), warm_starts=[v]) for v in STARTS) -> warm start
 *(s.best_subsets_rows_deleted(problem(), X0, Y0, warm_starts=[v]) for v in STARTS) -> warm start

@@ -62,9 +62,9 @@ def test_a_factor_counts_its_levels_but_one() -> None:
 def test_other_searches_count_groups() -> None:
     X, y = factors()
     model = SparseRidgeCV(gammas=[1.0], cv=3, rule="minimum", method="grid").fit(X, y)
-    assert model.taus_.tolist() == [1, 2, 3, 4]
+    assert model.taus_.tolist() == [0, 1, 2, 3, 4]
     sizes = SparseRidgeCV(gammas=[1.0], cv=3).fit(X, y).taus_.tolist()
-    assert sizes == [1, 2, 3, 4, 5, *range(8, 14)]
+    assert sizes == [0, 1, 2, 3, 4, 5, *range(8, 14)]
 
 
 def test_more_than_45_features_count_groups_and_the_summary_says_so() -> None:

@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 from scipy.stats import t as student
 from sklearn.linear_model import LassoCV
 
 from sparsecv import SparseRidge, SparseRidgeCV
-from sparsecv.errors import UnprovedWarning
+from sparsecv.errors import InputError, UnprovedWarning
 
 from .inside import (
     PARTITIONS,
@@ -65,10 +66,18 @@ def drawn(rng: np.random.Generator) -> Drawn:
 
 
 def fitted(case: Drawn) -> tuple[Any, Any]:
-    """The fitted model of a table, and its audit."""
+    """The fitted model of a table, and its audit.
+
+    Where the mean alone is chosen, which has no audit, the case goes on with the sizes from 1 on.
+    """
     kind = SparseRidgeCV if case.held_out else SparseRidge
     model = kind(**case.how).fit(case.X, case.y)
     limits = Limits(None, stop=StopFlag())
+    if case.held_out and model.tau_ == 0:
+        with pytest.raises(InputError, match="the size 0 has none"):
+            audited(model._kept_fit(), case.how["cv"], limits)
+        case.how["taus"] = [*range(1, case.X.shape[1] + 1)]
+        model = kind(**case.how).fit(case.X, case.y)
     return model, audited(model._kept_fit(), case.how.get("cv"), limits)
 
 

@@ -79,9 +79,11 @@ class Case:
         self.taus = np.arange(1, self.design.p + 1)
         self.pairs = [self.folds.split(j) for j in range(self.folds.k)]
 
-    def truth(self) -> Bracket:
+    def truth(self, least: int = 1) -> Bracket:
+        """The CV errors of the sizes from the least one on."""
+        taus = np.arange(least, self.design.p + 1)
         return brute_force(
-            self.A, self.b, self.pairs, self.gammas, self.taus, self.refit, self.fold_scale
+            self.A, self.b, self.pairs, self.gammas, taus, self.refit, self.fold_scale
         )
 
     def run(self, method: str, **options: Any) -> CVResult:

@@ -78,7 +78,7 @@ def test_a_model_has_the_scale_of_all_rows_where_folds_have_their_own() -> None:
     pairs = [([0, 1, 2], [3]), ([0, 1, 2, 3], [4])]
     case = Case(X, y, ESTIMATORS[0], pairs, [1.0])
     assert not np.allclose(case.whole, case.A)
-    truth = case.truth(0)
+    truth = case.truth(mean_alone=True)
     for door in DOORS:
         assert contradicted(case, truth, door) == []
 
@@ -87,7 +87,7 @@ def test_a_model_has_the_scale_of_all_rows_where_folds_have_their_own() -> None:
 @given(st.data())
 def test_no_claim_about_a_table_is_contradicted(data: st.DataObject) -> None:
     case = draw_case(data.draw, -6.0, 6.0, honest=True)
-    truth = case.truth(0)
+    truth = case.truth(mean_alone=True)
     for door in DOORS:
         assert contradicted(case, truth, door) == []
 
@@ -101,6 +101,6 @@ def test_no_claim_about_more_columns_is_contradicted(cv: Any, gamma: float) -> N
     X[:, -1] = X[:, 0] if gamma else X[:, -1]
     y = X[:, :3].sum(axis=1) + rng.standard_normal(13)
     case = Case(X, y, ESTIMATORS[0], cv, [gamma, 2.0])
-    truth = case.truth(0)
+    truth = case.truth(mean_alone=True)
     for door in DOORS:
         assert contradicted(case, truth, door) == []

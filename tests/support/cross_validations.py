@@ -79,9 +79,9 @@ class Case:
         self.taus = np.arange(1, self.design.p + 1)
         self.pairs = [self.folds.split(j) for j in range(self.folds.k)]
 
-    def truth(self, least: int = 1) -> Bracket:
-        """The CV errors of the sizes from the least one on."""
-        taus = np.arange(least, self.design.p + 1)
+    def truth(self, mean_alone: bool = False) -> Bracket:
+        """The CV errors of the sizes, and before them that of the size 0 if it is asked for."""
+        taus = np.append(np.zeros(int(mean_alone), dtype=int), self.taus)
         return brute_force(
             self.A, self.b, self.pairs, self.gammas, taus, self.refit, self.fold_scale
         )

@@ -47,10 +47,11 @@ left.plot(k[bic.argmin()], bic.min(), "*", color="C1", markersize=13, label="lea
 left.set(xlabel="number of variables", ylabel="BIC", title="Criterion on all rows")
 left.legend()
 error, spread = np.sqrt(curve["cv_error"]), curve["std_error"] / (2 * np.sqrt(curve["cv_error"]))
-right.errorbar(k, error, yerr=spread, fmt="o-", capsize=3, label="± one standard error")
+sizes = model.taus_  # The first is 0, the mean alone.
+right.errorbar(sizes, error, yerr=spread, fmt="o-", capsize=3, label="± one standard error")
 right.plot(model.tau_, error.min(), "*", color="C1", markersize=13, label="least", zorder=3)
 right.set(xlabel="number of variables", ylabel="error, thousand dollars", title="Ten-fold CV, root")
 right.legend()
 for axes in (left, right):
-    axes.set_xticks([1, 5, 10, 15, 19])
+    axes.set_xticks([0, 5, 10, 15, 19])
 plt.show()

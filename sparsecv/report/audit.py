@@ -203,7 +203,10 @@ def audited(result: Result, cv: Any, limits: Limits) -> Audit:
     limits: Of the whole audit. Its parts share the time, and say what they have not proved.
     """
     if result.model.tau == 0 and result.criterion is None:
-        raise InputError("an audit is about the columns of a model, and the size 0 has none")
+        raise InputError(
+            "the mean alone is chosen; an audit is about the columns of a model, and the size 0 has "
+            "none: fit without the audit, or name sizes from 1 on (taus=, or --tau)"
+        )
     n, asked = result.table.source.n, _Asked(result, limits)
     judged = next((i for i, w in enumerate(WITHIN) if w >= AIC_DIFFERENCE / n), len(WITHIN) - 1)
     found = Audit(_chosen(result), judged, missing=asked.missing)

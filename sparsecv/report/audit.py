@@ -204,8 +204,8 @@ def audited(result: Result, cv: Any, limits: Limits) -> Audit:
     """
     if result.model.tau == 0 and result.criterion is None:
         raise InputError(
-            "the mean alone is chosen; an audit is about the columns of a model, and the size 0 has "
-            "none: fit without the audit, or name sizes from 1 on (taus=, or --tau)"
+            "the mean alone is chosen; an audit is about the columns of a model, and the size 0 "
+            "has none: fit without the audit, or name sizes from 1 on (taus=, or --tau)"
         )
     n, asked = result.table.source.n, _Asked(result, limits)
     judged = next((i for i, w in enumerate(WITHIN) if w >= AIC_DIFFERENCE / n), len(WITHIN) - 1)

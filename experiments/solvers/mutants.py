@@ -235,7 +235,7 @@ FAULTS = (
     Fault(
         "a choice is certified at a lower bound five percent below",
         "selection/claims.py",
-        "upper - max(2.0 * TIE, tolerance) * abs(upper)",
+        "upper - max(2.0 * EQUAL_SHARE, tolerance) * abs(upper)",
         "upper - max(0.05, tolerance) * abs(upper)",
         RULES + " cv/test_limits.py cv/test_alternating.py",
     ),

@@ -36,9 +36,9 @@ from sparsecv.design.folds import make_folds
 from sparsecv.design.row_table import RowTable
 from sparsecv.solvers import SparseRidgeProblem, solve_sizes
 from sparsecv.solvers.core.constraints import UnitConstraints
-from sparsecv.solvers.core.error_margin import EXACT_SHARE
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.core.result import Answer
+from sparsecv.solvers.core.rounding import EXACT_SHARE
 from sparsecv.solvers.supports.rounding import stacked
 
 FEW_UNITS = 45

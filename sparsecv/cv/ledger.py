@@ -24,12 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..design.fold_data import FoldData
-from ..solvers.core.error_margin import EXACT_SHARE, MAX_SHARED
+from ..solvers.core.error_margin import MAX_SHARED
 from ..solvers.core.leaves import Leaves
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Answer, Status, worst
-from ..solvers.core.rounding import attained_margin
+from ..solvers.core.rounding import EQUAL_SHARE, EXACT_SHARE, attained_margin
 from ..solvers.core.ties import first_by_exchanges, has_ties
 from ..solvers.leaps.deleted_rows import DeletedRowSubsets, deleted_fits
 from ..solvers.leaps.gamma_trees import Listed
@@ -41,7 +41,7 @@ from .arrays import MODEL, CellProofs, Models, SearchWork, Supports
 from .fold_bounds import bounds_along_gamma, objective_gap_bound, squared_error_bounds
 from .margins import Margins
 from .needs import Known
-from .results import TIE, mean_over_folds
+from .results import mean_over_folds
 
 Array = NDArray[np.float64]
 Support = NDArray[np.intp]
@@ -435,7 +435,7 @@ class Ledger:
             (γ, τ, k + 1).
         """
         at = g, t, folds
-        better = self.incumbent.objective[at] < self.answer.objective[at] * (1.0 - TIE)
+        better = self.incumbent.objective[at] < self.answer.objective[at] * (1.0 - EQUAL_SHARE)
         if np.any(better):
             self._answer(at, self.incumbent.of(at), better)
         self.cells.exact[at] = True

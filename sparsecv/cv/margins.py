@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from ..design.fold_data import FoldData
 from ..solvers.core.error_margin import (
-    EXACT_SHARE,
     MAX_SHARED,
     deleted_row_margins,
     moved_by_any,
@@ -22,6 +21,7 @@ from ..solvers.core.error_margin import (
     path_margins,
 )
 from ..solvers.core.problem import SparseRidgeProblem
+from ..solvers.core.rounding import EXACT_SHARE
 from ..solvers.core.threads import one_blas_thread
 
 Array = NDArray[np.float64]

@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .results import TIE, Array, CVResult, least
+from ..solvers.core.rounding import EQUAL_SHARE
+from .results import Array, CVResult, least
 
 
 class Known(NamedTuple):
@@ -53,7 +54,7 @@ class Known(NamedTuple):
 
     def can_be_below(self, error: float) -> NDArray[np.bool_]:
         """The pairs whose h may be below an error by more than rounding, shape (γ, τ)."""
-        return np.asarray(self.lower < error * (1.0 - 2.0 * TIE) - self.rounding)
+        return np.asarray(self.lower < error * (1.0 - 2.0 * EQUAL_SHARE) - self.rounding)
 
     def least(self) -> tuple[int, int]:
         """Position (γ, τ) of the least estimate."""

@@ -13,16 +13,11 @@ from ..design.folds import Folds
 from ..design.model import Model, fitted_model
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status, worst
+from ..solvers.core.rounding import EQUAL_SHARE
 from ..solvers.supports.rounding import stacked
 from .settings import GammaSpan
 
 Array = NDArray[np.float64]
-# CV errors whose relative difference is at most this number count as equal, as rounding may have
-# caused the difference. Two errors in a comparison may each be off by as much, so that the least
-# error counts as proved where no lower bound is below it by more than twice this share (in cv/needs
-# and in selection/claims). The ledger also takes a proved support in place of a fold's answer
-# only where that lowers the training objective by more than this share. The number is a choice.
-TIE = 1e-9
 # A lower bound below the estimate divided by this factor, and an upper bound above the estimate
 # times this factor, is not shown in tables and plots. It counts in every comparison. The factor is
 # a choice.
@@ -103,7 +98,7 @@ def least(
     rounding: What rounding leaves of the value of a perfect fit.
     """
     smallest = surface.min()
-    tied = np.argwhere(surface <= smallest + TIE * abs(smallest) + rounding)
+    tied = np.argwhere(surface <= smallest + EQUAL_SHARE * abs(smallest) + rounding)
     g, t = min(tied, key=lambda gt: (taus[gt[1]], -gammas[gt[0]]))
     return int(g), int(t)
 

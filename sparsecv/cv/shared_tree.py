@@ -19,7 +19,7 @@ from ..solvers.core.result import Answer, Status, worst
 from ..solvers.core.rounding import BOUND_SHARE, WIDENED_SHARE_OF_CENTRE, WIDENED_SHARE_OF_YY
 from ..solvers.core.threads import cached
 from ..solvers.relaxation.ellipsoid import Spectrum
-from ..solvers.relaxation.gram import TOLERANCE, GramForm, wants_gram
+from ..solvers.relaxation.gram import GramForm, wants_gram
 from ..solvers.relaxation.perspective import Relaxation
 from .fold_bounds import EIGENVALUE_SHARES, GAMMA_SHARES, open_node_range, squared_error_bounds
 from .ledger import Cell, Ledger
@@ -33,10 +33,6 @@ Array = NDArray[np.float64]
 # this share plus the estimate. ``solve_tau`` with branch=True then solves the fold from its
 # training rows. With branch=False the fold stays unproved. The number is a choice.
 MAX_ROUNDING_SHARE = 1e-6
-# An incumbent counts as optimal where a lower bound is within this share of its objective, as the
-# solvers take such a share off their bounds for rounding. It holds for every fold alone, here in
-# ``bracket_rows``, and in tau_search for the folds and for the problem of all rows. It is a choice.
-PROOF_GAP = 1e-9
 
 
 def searched(
@@ -181,7 +177,7 @@ class SharedTree:
         from_rows = float(self.ledger.incumbent.objective[self.g, t, j])
         of_search = found.objective
         if found.proved:  # The bound is this objective, less its rounding and a share of it.
-            of_search = min(of_search, (found.lower_bound + found.rounding) / (1.0 - TOLERANCE))
+            of_search = min(of_search, (found.lower_bound + found.rounding) / (1.0 - BOUND_SHARE))
         most = of_search * (1.0 + MAX_ROUNDING_SHARE) + found.rounding
         return from_rows <= most and found.rounding <= MAX_ROUNDING_SHARE * from_rows
 
@@ -236,7 +232,7 @@ class SharedTree:
             finite = np.isfinite(radius)
             low, high = np.where(finite, least_error, 0.0), np.where(finite, most_error, np.inf)
             ledger.narrow(g, t, every_fold, low, high)
-            solved = bound >= upper * (1.0 - PROOF_GAP)
+            solved = bound >= upper * (1.0 - BOUND_SHARE)
             ledger.prove_incumbents(
                 g, t, np.flatnonzero(solved & ~ledger.cells.exact[g, t, : ledger.k])
             )

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status, worst
+from ..solvers.core.rounding import BOUND_SHARE
 from ..solvers.relaxation.ellipsoid import Spectrum
 from ..solvers.relaxation.perspective import Relaxation, relaxation_path
 from ..solvers.supports.path import heuristic_support
@@ -35,7 +36,7 @@ from .ledger import Ledger
 from .progress import Report, Run
 from .results import least
 from .settings import Settings
-from .shared_tree import PROOF_GAP, SharedTree, solve_problem
+from .shared_tree import SharedTree, solve_problem
 
 
 def search_tau(
@@ -156,7 +157,7 @@ class _Search:
         bound = max(plain.bound, tight.bound)
         ledger.enter_support(at, support, problem.objective(support), bound, proved=False)
         objective, bound = ledger.answer.objective[at], ledger.cells.bound[at]
-        if bound >= objective * (1.0 - PROOF_GAP):
+        if bound >= objective * (1.0 - BOUND_SHARE):
             ledger.enter_support(at, ledger.support(*at), objective, bound, proved=True)
         if self.settings.bounds == "paper-exact":
             self._solve_all_rows(t)
@@ -224,7 +225,7 @@ class _Search:
                 centres = [one.beta for one in found]
                 interval = fold_bounds(free, centres, lowest, upper, H, targets, spectrum=spectrum)
                 ledger.narrow(g, t, j, *interval)
-            if max(one.bound for one in found) >= upper * (1.0 - PROOF_GAP):
+            if max(one.bound for one in found) >= upper * (1.0 - BOUND_SHARE):
                 ledger.prove_incumbents(g, t, j)
 
     # phase 2

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..cv.needs import Known, of_one_se
-from ..cv.results import TIE, Array, CVResult, GlobalMinimum, Step
+from ..cv.results import Array, CVResult, GlobalMinimum, Step
 from ..cv.settings import GammaSpan
 from ..design.design import Design
 from ..design.folds import Index
 from ..design.model import Model, values_of
+from ..solvers.core.rounding import EQUAL_SHARE
 from .choice import Choice, least_error, position_of_one_se
 from .rules import RULES
 from .study import Study
@@ -160,7 +161,9 @@ def _no_smaller(
         lower = min(lower, minimum.lower)
     # Without a tolerance the error that is reported must be exact: bounds on it do not suffice.
     sure = bool(result.table("exact")[position]) or result.tolerance is not None
-    return sure and lower >= upper - max(2.0 * TIE, tolerance) * abs(upper) - result.rounding
+    return (
+        sure and lower >= upper - max(2.0 * EQUAL_SHARE, tolerance) * abs(upper) - result.rounding
+    )
 
 
 def _tolerance(result: CVResult, ranges: bool) -> float:

@@ -32,8 +32,9 @@ from ..cv.settings import DEFAULT_GAMMAS
 from ..design.design import Array
 from ..design.fold_data import FoldData
 from ..design.folds import Index, make_folds
-from ..solvers.core.error_margin import EXACT_SHARE, MAX_SHARED, is_blurred
+from ..solvers.core.error_margin import MAX_SHARED, is_blurred
 from ..solvers.core.limits import Limits, OutOfTime
+from ..solvers.core.rounding import EXACT_SHARE
 from ..solvers.kernels.linalg import EPS
 from ..solvers.paths import support_path
 from ..solvers.supports.path import GrownUnits

@@ -27,9 +27,9 @@ from ..design.design import Array
 from ..design.fold_data import FoldData
 from ..design.folds import Index
 from ..design.model import Model, fitted_model
-from ..solvers.core.error_margin import EXACT_SHARE
 from ..solvers.core.limits import Limits
 from ..solvers.core.result import Status, worst
+from ..solvers.core.rounding import EXACT_SHARE
 from ..solvers.paths import support_path
 from ..solvers.ridge_fits import SupportPath
 from .averaging import Average, averaged_coefficients

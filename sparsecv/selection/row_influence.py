@@ -33,7 +33,6 @@ from numpy.typing import NDArray
 from ..cv.estimate import row_blocks
 from ..cv.plan import RunPlan
 from ..cv.settings import Settings
-from ..cv.shared_tree import PROOF_GAP
 from ..design.design import Array
 from ..design.fold_data import RowFolds
 from ..design.folds import Index, make_folds
@@ -42,6 +41,7 @@ from ..solvers.api import best_support
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status, nothing_left
+from ..solvers.core.rounding import BOUND_SHARE
 from ..solvers.core.rows import Rows
 from ..solvers.core.threads import on_one_thread
 from ..solvers.core.ties import ranking
@@ -131,7 +131,7 @@ class Lighter(NamedTuple):
             moved = np.linalg.solve(A, pull[:, :, None])[:, :, 0]
             value += np.einsum("ij,ij->i", pull, coef - moved)
         kept = fits.one_minus_leverage >= LEAST_ONE_MINUS_LEVERAGE
-        return np.where(kept & (fits.rounding <= PROOF_GAP * value), value, np.nan)
+        return np.where(kept & (fits.rounding <= BOUND_SHARE * value), value, np.nan)
 
 
 def chosen_support(result: Result) -> tuple[SparseRidgeProblem, RowFolds, Index]:
@@ -324,12 +324,12 @@ def _by_tree(
         second[here] = np.minimum(second[here], np.maximum(least[here], value))
         least[here] = np.minimum(least[here], value)  # A NaN stays, and leaves the row open.
     with np.errstate(invalid="ignore", divide="ignore"):
-        proved = np.minimum(fitted, least) <= rest * (1.0 + PROOF_GAP)
+        proved = np.minimum(fitted, least) <= rest * (1.0 + BOUND_SHARE)
         proved &= fitted > nothing_left(problem.yy)
         lead = np.minimum(least, rest) / fitted - 1.0
     # Of supports that may tie the problem without the row decides, solved alone.
-    proved &= np.abs(lead) > PROOF_GAP
-    proved &= (lead > 0.0) | (np.minimum(second, rest) > least * (1.0 + PROOF_GAP))
+    proved &= np.abs(lead) > BOUND_SHARE
+    proved &= (lead > 0.0) | (np.minimum(second, rest) > least * (1.0 + BOUND_SHARE))
     for i in np.flatnonzero(proved).tolist():
         found.proved[block[i]], found.lead[block[i]] = True, lead[i]
         if lead[i] < 0.0:
@@ -374,7 +374,7 @@ def lead_of(
         if math.isinf(weights[0]):  # The rows that are left are too few for the support.
             return 0.0 if math.isinf(weights[1]) else -1.0
         own, least = own * weights[0], least * weights[1]
-    better = least < own * (1.0 - PROOF_GAP) - nothing_left(problem.yy)
+    better = least < own * (1.0 - BOUND_SHARE) - nothing_left(problem.yy)
     return least / own - 1.0 if better else 0.0
 
 

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .core.error_margin import EXACT_SHARE, moved_by_path, path_margins
+from .core.error_margin import moved_by_path, path_margins
 from .core.leaves import Leaves
 from .core.problem import SparseRidgeProblem
 from .core.quick_fits import fit_supports, placed_columns
 from .core.result import Answer, Status, worst
+from .core.rounding import EXACT_SHARE
 from .kernels.linalg import EPS, Array
 from .leaps.gamma_trees import Listed
 from .supports.path import GrownUnits

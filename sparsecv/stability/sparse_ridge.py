@@ -17,8 +17,8 @@ from ..design.design import Protocol
 from ..design.prepare import rows_design
 from ..errors import InputError
 from ..solvers.core.column_rules import ResolvedRules
-from ..solvers.core.error_margin import EXACT_SHARE
 from ..solvers.core.limits import Limits
+from ..solvers.core.rounding import EXACT_SHARE
 from ..solvers.kernels.linalg import EPS
 from ..solvers.paths import support_path
 from .fold_losses import Array, Index

@@ -18,6 +18,7 @@ import numpy as np
 
 from ..core.limits import Limits
 from ..core.result import Status
+from ..core.rounding import SOLVER_SHARE_OF_YY
 from ..kernels.linalg import Array
 from ..relaxation.ellipsoid import ellipsoid
 from ..supports.rounding import largest
@@ -121,8 +122,7 @@ def conic_claim(
     """
     if z is not None:
         oracle.offer(largest(np.asarray(z), oracle.form.tau))
-    # Solvers see objectives less yᵀy, and round relative to yᵀy. The share is a choice.
-    margin = oracle.form.margin + 2e-9 * oracle.form.yy
+    margin = oracle.form.margin + SOLVER_SHARE_OF_YY * oracle.form.yy
     # A relative gap up to 1e-5 counts as proved, because conic solvers' tolerances allow no smaller
     # gap. The value is a choice.
     kept = bound - margin / oracle.scale

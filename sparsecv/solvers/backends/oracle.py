@@ -25,7 +25,7 @@ from ..core.rounding import BOUND_SHARE, FITTED_SHARE_OF_YY, support_bound
 from ..core.threads import threads_of
 from ..kernels.linalg import Array
 from ..relaxation.extraction import extraction, largest_diagonal
-from ..relaxation.gram import TOLERANCE, GramForm
+from ..relaxation.gram import GramForm
 from ..relaxation.root import Incumbent, reduced_root
 from .cuts import Cut, CutForm, FrontierCuts
 
@@ -217,7 +217,7 @@ def prove(
         bound = min(root.screened_bound, support_bound(problem, root.units))
     support, best = incumbent.support, incumbent.objective
     bound = min(bound, best)
-    closed = min(bound, root.screened_bound) >= best * (1.0 - max(tol, TOLERANCE))
+    closed = min(bound, root.screened_bound) >= best * (1.0 - max(tol, BOUND_SHARE))
     reached = Status.OPTIMAL if closed else limits.reached(0)
     if reached is not None:
         known = Answer(

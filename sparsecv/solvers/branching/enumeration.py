@@ -24,7 +24,7 @@ from ..core.rounding import support_bound
 from ..core.rows import DEPENDENT_SHARE, LOST_SHARE
 from ..core.ties import ranking
 from ..kernels.enumeration import every_support, visit
-from ..kernels.linalg import EPS
+from ..kernels.linalg import EPS, TIE
 from ..supports.rounding import pad_support
 
 
@@ -124,8 +124,8 @@ class _Enumerator:
         fits = [self.problem.fit(start) for start in starts]
         if fits:
             best = fits[ranking(fits, starts)[0]]
-            work.now["objective"] = best.objective * (1.0 + 1e-12)
-            work.now["gain"] = best.gain * (1.0 - 1e-12)
+            work.now["objective"] = best.objective * (1.0 + TIE)
+            work.now["gain"] = best.gain * (1.0 - TIE)
         return work
 
 

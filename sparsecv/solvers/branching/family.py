@@ -20,9 +20,9 @@ from ..core.leaves import IN, Leaves
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.result import Answer, Status, Work
+from ..core.rounding import BOUND_SHARE
 from ..kernels.linalg import Array
 from ..relaxation.dual_bound import first_multiplier
-from ..relaxation.gram import TOLERANCE
 from ..supports.rounding import pad_support
 from .row_deletion import LeftOut
 from .search import MAX_OPEN_BYTES, Search, Tree
@@ -175,7 +175,7 @@ def _with_leaves(
         least = min(least, float(nodes.bound.min()))
     return replace(
         known,
-        lower_bound=max(0.0, least * (1.0 - TOLERANCE) - known.rounding),
+        lower_bound=max(0.0, least * (1.0 - BOUND_SHARE) - known.rounding),
         status=status,
         leaves=nodes if nodes.size else None,
     )

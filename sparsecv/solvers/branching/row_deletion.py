@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ..core.leaves import FREE, IN, Leaves
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
-from ..core.rounding import BOUND_SHARE
+from ..core.rounding import BOUND_SHARE, DIFFERENCE_SHARE
 from ..core.threads import cached
 from ..kernels.by_reference import by_reference
 from ..kernels.compiled import kernel
@@ -34,7 +34,7 @@ from ..relaxation.dual_bound import (
     products,
     sum_largest,
 )
-from ..relaxation.gram import TOLERANCE, GramForm
+from ..relaxation.gram import GramForm
 from ..relaxation.gram_rounding import Rounding
 from ..relaxation.perspective import Relaxation
 
@@ -462,7 +462,7 @@ class LeftOut:
         Returns: Increasing numbers m·problem + leaf for the open ones of m leaves; and for every
             problem whether all its open leaves are among these.
         """
-        target = upper * (1.0 - TOLERANCE)
+        target = upper * (1.0 - BOUND_SHARE)
         # The leaves' coefficients belong to a relaxation with a diagonal D. One number stands for D
         # here, and the bound holds for any number.
         extracted = float(np.median(self.gram.D))
@@ -535,5 +535,5 @@ class LeftOut:
         with np.errstate(divide="ignore", invalid="ignore"):
             # A row with less leverage left than this nearly alone determines some direction.
             grown = np.where(left > 1e-6, hh + hd * hd / left, np.inf)
-        lost = 1e-13 * np.sum(H * H, axis=1) / float(scale.min())
+        lost = DIFFERENCE_SHARE * np.sum(H * H, axis=1) / float(scale.min())
         return np.asarray(grown * (1.0 + 1e-7) + lost)

@@ -14,12 +14,12 @@ from ..core.leaves import FREE, IN, OUT, Leaves
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.result import Status, relative_gap
-from ..core.rounding import support_bound
+from ..core.rounding import BOUND_SHARE, support_bound
 from ..core.threads import threads_of
 from ..kernels.completion import completion_work
 from ..kernels.linalg import allocated, record
 from ..relaxation.dual_bound import SINGLE_COLUMNS, gram_arrays
-from ..relaxation.gram import TOLERANCE, GramForm
+from ..relaxation.gram import GramForm
 from ..relaxation.relaxer import relaxation_work
 from ..supports.members import new_swaps, new_units
 from ..supports.rounding import pad_support
@@ -450,7 +450,7 @@ def new_state(
     # Both were chosen by times of solver_benchmark.py. With 0.3 the gaps of three of five hard
     # problems (frontier.py) were 1.5 times as large after 12,000 nodes.
     share = 0.03 if gram.scaled else 0.1
-    tolerance, lengths = max(tol, TOLERANCE), {"m": units.size, "p": p, "tau": tau}
+    tolerance, lengths = max(tol, BOUND_SHARE), {"m": units.size, "p": p, "tau": tau}
     alone, form = (
         terms._replace(units=SINGLE_COLUMNS, scaled=gram.scaled),
         gram_arrays(gram.quadratic()),

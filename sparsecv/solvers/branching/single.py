@@ -28,7 +28,7 @@ from ..core.rounding import BOUND_SHARE, FITTED_SHARE_OF_YY, support_bound
 from ..core.threads import on_one_thread
 from ..leaps.all_sizes import SizesTree
 from ..relaxation.diagonal import STEPS, Fitted, fit_diagonal, interior
-from ..relaxation.gram import TOLERANCE, GramForm
+from ..relaxation.gram import GramForm
 from ..relaxation.perspective import perspective_relaxation
 from ..relaxation.root import Incumbent, Root, reduced_root
 from ..supports.path import heuristic_support
@@ -193,7 +193,7 @@ class SizeAlone:
             return self.below.run(limits)
         problem, tol = self.problem, self.tol
         incumbent, root, gram = reduced_root(problem, self.starts, tol, self.gram, limits)
-        target = incumbent.objective * (1.0 - max(tol, TOLERANCE))
+        target = incumbent.objective * (1.0 - max(tol, BOUND_SHARE))
         bound, status = min(root.screened_bound, root.bound), Status.OPTIMAL
         if root.bound < target and root.units.size <= problem.tau:
             # Any other support holds a column that was screened out.

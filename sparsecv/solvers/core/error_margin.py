@@ -25,27 +25,16 @@ import scipy.linalg as sla
 from numpy.typing import NDArray
 
 from .problem import SparseRidgeProblem
+from .rounding import EXACT_SHARE, LEAST_LEFT, MOST_ETA, MOST_SPREAD_WITHOUT_RIDGE
 from .rows import triangle_of
 from .subset_fit import Rank, independent_columns, inverse_and_inflation
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
-# A CV error is called exact only where its margin is at most this share of it. The share is far
-# below what a user reads of an error, and far above what rounding takes of one where columns are
-# not nearly dependent, some 1e-12. It is a choice.
-EXACT_SHARE = 1e-6
-# The formula above holds for η < 1. Beyond this number nothing is claimed. It is a choice.
-MOST_ETA = 0.5
-# Where 1 − h is smaller, h the leverage of a row in the fit on all rows, deleting the row from that
-# fit has no margin here, and the fold has to be looked at alone. It is a choice.
-LEAST_LEFT = 1e-6
 # Tables of up to so many columns have one factor for the margins of all supports; with more columns
 # those that the supports use have one, if they are at most so many, or twice as many as the largest
 # support has. It is a choice.
 MAX_SHARED = 45
-# The factor at γ = 0 bounds the margins of all columns where its Σ ℓ_j |row j of R⁻¹| is at most
-# this number. Margins are then below 1e-8 of most errors. It is a choice.
-MOST_SPREAD_WITHOUT_RIDGE = 1e3
 
 
 class Sensitivity(NamedTuple):

@@ -48,7 +48,9 @@ CERTAIN_SHARE, CERTAIN_SHARE_OF_YY = 1e-5, 1e-20
 UPDATED_SHARE = 1e-11
 # A bound by branch and bound, or by another solver, gives up this share of itself, and a fit that
 # is the bound besides the second share, of yᵀy. A bound of an unfinished tree has to exceed an
-# incumbent by the first share to count as proof. Both are choices, far above rounding.
+# incumbent by the first share to count as proof; an incumbent is optimal where a bound is within
+# that share of it; and the share replaces a smaller gap at which a caller wants nodes to be pruned.
+# Both are choices, far above rounding.
 BOUND_SHARE, FITTED_SHARE_OF_YY = 1e-9, 1e-12
 # Ranges of predictions and ellipsoids are widened by ``BOUND_SHARE`` of their widths, those of open
 # nodes also by that of their numbers. Squares are widened by the first share here, of yᵀy, and
@@ -62,6 +64,40 @@ STEP_SHARE = 1e-15
 # absolute values. A sum of m terms is off by at most m times 1.1e-16, so that this serves sums of
 # up to 9,000 terms. Longer sums take a larger share (``cv.error_bounds.bound_cell``).
 SUM_SHARE = 1e-12
+# CV errors whose relative difference is at most this share count as equal, as rounding may have
+# caused the difference. Two errors in a comparison may each be off by as much, so that the least
+# error counts as proved where no lower bound is below it by more than twice this share (in cv/needs
+# and in selection/claims). The ledger also takes a proved support in place of a fold's answer
+# only where that lowers the training objective by more than this share, and a list of near-best
+# supports takes values that rounding explains up to this share above its limit. It is a choice.
+EQUAL_SHARE = 1e-9
+# Outside solvers see objectives less yᵀy, and round relative to yᵀy. The share is a choice.
+SOLVER_SHARE_OF_YY = 2e-9
+# A column is screened out where its bound exceeds an objective by more than this share of yᵀy, as
+# an objective may be off by less than that. It is a choice.
+SCREENED_SHARE_OF_YY = 1e-10
+# The part of a squared length that lies along singular vectors, or beside them, is off by at most
+# this share of the whole. Sums of 100 terms lose a tenth of the share. It is a choice.
+DIFFERENCE_SHARE = 1e-13
+# What exchanging a column changes in an objective is off by less than this share of yᵀy times the
+# root of a column's variance inflation factor. It is a choice.
+EXCHANGED_SHARE_OF_YY = 1e-14
+# A column counts as determined by others, so that formulas for exchanges say nothing of it, where
+# they leave at most this share of its squared length. It is a choice.
+DETERMINED_SHARE = 1e-9
+# A CV error is called exact only where its margin is at most this share of it. The share is far
+# below what a user reads of an error, and far above what rounding takes of one where columns are
+# not nearly dependent, some 1e-12. It is a choice.
+EXACT_SHARE = 1e-6
+# The formula of ``error_margin`` holds for η < 1. Beyond this number nothing is claimed. It is a
+# choice.
+MOST_ETA = 0.5
+# Where 1 − h is smaller, h the leverage of a row in the fit on all rows, deleting the row from that
+# fit has no margin here, and the fold has to be looked at alone. It is a choice.
+LEAST_LEFT = 1e-6
+# The factor at γ = 0 bounds the margins of all columns where its Σ ℓ_j |row j of R⁻¹| is at most
+# this number. Margins are then below 1e-8 of most errors. It is a choice.
+MOST_SPREAD_WITHOUT_RIDGE = 1e3
 
 
 class Searched(Protocol):

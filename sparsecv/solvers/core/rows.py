@@ -44,6 +44,13 @@ DEPENDENT_SHARE = 1e-12
 # below this share of the largest has lost its digits, and counts as one of dependent columns.
 # Columns of a group that are left out when the group is turned, and slopes, are 0 up to this share.
 LOST_SHARE = 1e-13
+# Entries of null vectors of columns of length 1 count as 0 where they are only rounding, and are at
+# most this number, or 64 rounding units over the least singular value that counts, where that is
+# more. Both are choices: a fit within bounds may move by this share of its terms.
+ZERO_IN_COMBINATION = 1e-10
+# A slope of the loss up to this share of what its products sum to counts as 0 where dependent
+# columns have bounds. Rounding leaves some 1e-14 of it; the value is a choice.
+FLAT_SLOPE = 1e-10
 # Where dependences connect many columns, sets of them are looked at whose matrices have together
 # at most this many entries: some 0.1 s. The value is a choice.
 MAX_ENTRIES_OF_SETS = 2_000_000

@@ -11,20 +11,13 @@ from numpy.typing import NDArray
 
 from ..kernels.linalg import EPS
 from .bounded_fit import fits_inside, new_bounded_fit
-from .rows import LOST_SHARE, Array, Index, Rows, triangle_of
+from .rows import FLAT_SLOPE, LOST_SHARE, ZERO_IN_COMBINATION, Array, Index, Rows, triangle_of
 
 # The reach of a fit is Σ ℓ_j|β_j|, with ℓ_j the lengths of the columns. Up to this many times the
 # length of y, the objective is read from a triangular factor, and rounding moves it by some 1e-12
 # of yᵀy at most. Where the reach is longer, columns cancel each other, and the objective is
 # computed anew from the coefficients. The value is a choice.
 MAX_REACH_IN_LENGTHS_OF_Y = 1e4
-# Entries of null vectors of columns of length 1 count as 0 where they are only rounding, and are at
-# most this number, or 64 rounding units over the least singular value that counts, where that is
-# more. Both are choices: a fit within bounds may move by this share of its terms.
-ZERO_IN_COMBINATION = 1e-10
-# A slope of the loss up to this share of what its products sum to counts as 0 where dependent
-# columns have bounds. Rounding leaves some 1e-14 of it; the value is a choice.
-FLAT_SLOPE = 1e-10
 
 
 class SubsetFit(NamedTuple):

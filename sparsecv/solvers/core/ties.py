@@ -21,17 +21,12 @@ from numpy.typing import NDArray
 from ..kernels.linalg import TIE, Array
 from .problem import SparseRidgeProblem
 from .result import Answer, nothing_left
+from .rounding import DETERMINED_SHARE, EXCHANGED_SHARE_OF_YY
 from .subset_fit import SubsetFit, inverse_and_inflation
 
 # Exchanges are fitted where a quick formula puts the objective above that of the support by at most
 # this share of yᵀy, which is far above the formula's rounding. It is a choice.
 NEAR_SHARE = 1e-7
-# Rounding may move the formula by less than this share of yᵀy times the root of a column's variance
-# inflation factor. It is a choice.
-LOST_SHARE = 1e-14
-# A column counts as determined by others, so that the formula says nothing of it, where they leave
-# at most this share of its squared length. It is a choice.
-DETERMINED_SHARE = 1e-9
 
 
 def ranking(fits: Sequence[SubsetFit], supports: Sequence[Any]) -> list[int]:
@@ -153,6 +148,6 @@ def _near(
         on, own = inverse @ across / root, (inverse @ whole[:s, s])[:, None] / root
         left = left + on * on
         taken = (products[s] - whole[:s, s] @ across + on * own) ** 2 / left
-    share = np.maximum(NEAR_SHARE, LOST_SHARE * np.sqrt(inflation))[:, None]
+    share = np.maximum(NEAR_SHARE, EXCHANGED_SHARE_OF_YY * np.sqrt(inflation))[:, None]
     determined = ~(left > DETERMINED_SHARE * squares)
     return np.asarray(determined | ~(own * own - taken > share * problem.yy))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.result import Answer, Status, Work, nothing_left
-from ..core.rounding import CERTAIN_SHARE, tree_margin
+from ..core.rounding import CERTAIN_SHARE, EQUAL_SHARE, tree_margin
 from ..core.threads import on_one_thread
 from ..core.ties import ties_in_order
 from ..kernels.linalg import Array, from_mask
@@ -20,9 +20,6 @@ from .all_sizes import support_objectives
 from .table import TreeTable
 from .tree import Leaps
 
-# A list takes values that rounding explains up to this share above its limit. It is that by which
-# CV errors count as equal.
-LISTED_ABOVE = 1e-9
 # A list has at most so many supports, which is a choice.
 MANY = 100_000
 
@@ -115,7 +112,7 @@ def near_best_subsets(
 
     Supports of the same columns but for columns that are zero in every row count as one. Without
     columns f is yᵀy. A support is listed whose value is above the limit by no more than rounding
-    explains, and by a share of ``LISTED_ABOVE`` at most. Where rounding, or a tiny working γ, may
+    explains, and by a share of ``EQUAL_SHARE`` at most. Where rounding, or a tiny working γ, may
     hide more than that, and where the best fit is perfect, the list is not complete.
 
     problem: Its τ is not used. It has no bounds on coefficients.
@@ -261,7 +258,7 @@ class _Known:
 
     def within(self, limit: float) -> NDArray[np.bool_]:
         """Which values are at most a limit, or above it by no more than rounding explains."""
-        explained = np.minimum(self.weight * self.off, LISTED_ABOVE * limit)
+        explained = np.minimum(self.weight * self.off, EQUAL_SHARE * limit)
         return np.asarray(self.value <= limit + explained)
 
     def doubtful(self, limit: float) -> bool:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..core.leaves import IN, OUT, Leaves
 from ..core.problem import SparseRidgeProblem
-from ..core.rounding import BOUND_SHARE
+from ..core.rounding import BOUND_SHARE, DIFFERENCE_SHARE
 from ..kernels.linalg import Array
 
 # A leaf's spread is that of its node less a second number. The difference is off by as much as the
@@ -125,7 +125,7 @@ def _expand_dual(
     inside = Vt @ H.T
     length = np.einsum("ij,ij->i", H, H)
     outside = np.maximum(length - np.einsum("ij,ij->j", inside, inside), 0.0)
-    spread = (outside + left @ (inside * inside) + 1e-13 * length) / ridge
+    spread = (outside + left @ (inside * inside) + DIFFERENCE_SHARE * length) / ridge
     return LeafFits(
         low=low,
         high=members.size,

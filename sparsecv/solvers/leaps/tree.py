@@ -17,7 +17,7 @@ from ..core.leaves import FREE, IN, OUT, Leaves
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.result import Status
-from ..kernels.linalg import Array, from_mask, mask_rows
+from ..kernels.linalg import TIE, Array, from_mask, mask_rows
 from ..relaxation.diagonal import shared_diagonal
 from ..supports.rounding import forward_order, stacked
 from .depth_first import proceed
@@ -25,9 +25,6 @@ from .leaps_node import PlainTree, new_tree
 from .lists import NOW, wanted_from
 from .table import TreeTable
 
-# Within bounds a unit whose coefficients are 0 changes an objective by rounding alone, which is at
-# most this share of it; the value is a choice.
-SAME_SHARE = 1e-12
 # No path and no supports, for :func:`~.depth_first.proceed`.
 NO_PATH, NOTHING = np.empty(0, dtype=np.int64), np.empty((0, 0), dtype=np.int64)
 
@@ -262,7 +259,8 @@ class Leaps:
         losses, full = self.lists.loss[:, 0, 0].tolist(), float(self.now("full"))
         for size in range(1 if self.weighted else 2, best.size):
             fewer = losses[best[size - 1]]
-            if fewer < math.inf and fewer - losses[size] <= SAME_SHARE * (full + fewer):
+            # Within bounds a unit whose coefficients are 0 changes an objective by rounding alone.
+            if fewer < math.inf and fewer - losses[size] <= TIE * (full + fewer):
                 best[size] = best[size - 1]
         return best
 

@@ -23,7 +23,7 @@ import scipy.linalg as sla
 from numpy.typing import ArrayLike
 
 from ..core.problem import SparseRidgeProblem
-from ..core.rounding import BOUND_SHARE, WIDENED_SHARE_OF_YY
+from ..core.rounding import BOUND_SHARE, SUM_SHARE, WIDENED_SHARE_OF_YY
 from ..kernels.linalg import EPS, Array
 from .dual_bound import BoundTerms, bound_terms, relative_rounding
 from .gram import GramForm
@@ -193,7 +193,7 @@ class Ellipsoid:
         least, most = (extreme_square(along, k, greatest) + rest for greatest in (False, True))
         widen = float(np.linalg.norm(besides)) + BOUND_SHARE * (float(np.linalg.norm(s)))
         widen += float(2.0 * (H.shape[0] + H.shape[1] + 8) * EPS * size)  # the rounding of e
-        scale = 1.0 + 1e-12 * (H.shape[0] + H.shape[1])
+        scale = 1.0 + SUM_SHARE * (H.shape[0] + H.shape[1])
         low = max(np.sqrt(least) / scale - widen, 0.0)
         high = np.sqrt(most) * scale + widen
         return low * low, high * high

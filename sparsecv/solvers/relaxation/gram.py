@@ -22,10 +22,6 @@ from .dual_bound import BoundTerms, QuadraticForm, relative_rounding, unit_terms
 from .extraction import MAX_COLUMNS, extraction, largest_diagonal
 from .gram_rounding import Rounding
 
-# The least relative gap, a share of the incumbent's objective, at which a node is pruned and a
-# search ends. It replaces a smaller gap that a caller gives, as the margins for rounding are of
-# that order. The bounds of the shared tree for deleted rows are lowered by the same share.
-TOLERANCE = 1e-9
 # Principal components of a group that are shorter than this share of the group's length are left
 # out, and count as rounding of the data.
 COMPONENT_SHARE = 1e-14

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..core.leaves import IN, OUT
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
+from ..core.rounding import SCREENED_SHARE_OF_YY
 from ..core.threads import on_one_thread
 from ..kernels.linalg import Array
 from .dual_bound import BoundTerms, QuadraticForm
@@ -356,9 +357,8 @@ def screen(problem: SparseRidgeProblem, beta: ArrayLike, upper: float) -> Screen
     relaxer = Relaxer.of(problem, gram=None, columns=np.arange(problem.p))
     relaxer.beta[:] = checked_beta(problem, beta)
     (bound, _, _), lost = relaxer.evaluated(), problem.data_loss(upper)
-    # Strictly above ``upper``, as an optimum may have the objective ``upper``. The objective may be
-    # off by less than 1e-10 of yᵀy by rounding.
-    target = np.nextafter(upper + 1e-10 * problem.yy + lost, np.inf)
+    # Strictly above ``upper``, as an optimum may have the objective ``upper``.
+    target = np.nextafter(upper + SCREENED_SHARE_OF_YY * problem.yy + lost, np.inf)
     state, _ = relaxer.decided(target)
     # The relaxation may have a larger γ than the problem, and data that products have rounded.
     proved = max(bound - lost, 0.0)

@@ -18,10 +18,11 @@ from ..core.leaves import FREE, IN, OUT, Leaves
 from ..core.limits import Limits
 from ..core.plan import has_room
 from ..core.problem import SparseRidgeProblem
+from ..core.rounding import BOUND_SHARE
 from ..supports.path import heuristic_support
 from ..supports.rounding import complete_support, forward_order, largest, pad_support
 from ..supports.sizes import after_swaps
-from .gram import TOLERANCE, GramForm, wants_gram
+from .gram import GramForm, wants_gram
 from .relaxer import Relaxer
 
 
@@ -146,11 +147,11 @@ def reduced_root(
         relaxer = Relaxer.of(problem, gram, root.units, state=root.state)
         if root.node.lam[0] > 0.0:
             relaxer.start(root.node.beta[0], float(root.node.lam[0]))
-        target = incumbent.objective * (1.0 - max(tol, TOLERANCE))
+        target = incumbent.objective * (1.0 - max(tol, BOUND_SHARE))
         root.node = relaxed_node(relaxer, target, root.bound)
         if root.bound < target and limits.reached(0) is None and single:
             improve_incumbent(incumbent, root, relaxer, gram)
-            target = incumbent.objective * (1.0 - max(tol, TOLERANCE))
+            target = incumbent.objective * (1.0 - max(tol, BOUND_SHARE))
         if root.bound >= target or limits.reached(0) is not None:
             return incumbent, root, gram
         state, least = relaxer.decided(target, including=False)

@@ -22,10 +22,11 @@ from numpy.typing import NDArray
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem, checked_sizes
 from ..core.threads import on_one_thread
+from ..kernels.linalg import TIE
 from .members import new_swaps, new_units
 from .promising import LOOK_AHEAD, correlated_columns, principal_directions, promising_columns
 from .rounding import Support
-from .sizes import MAX_SWAPS, SAME_SHARE, grow, new_sizes
+from .sizes import MAX_SWAPS, grow, new_sizes
 
 # Each row (columns, work, width, rounds) is for windows of at most ``columns`` columns, and columns
 # times largest size at most ``work``. Of every size ``width`` supports are kept, and members are
@@ -275,7 +276,7 @@ class SupportGrower:
         while not ended and failed < MAX_FAILED_EXCHANGES and limits.reached(0) is None:
             before = float(self.sizes.gains[size, 0])
             ended = grow(self.sizes, gamma / 2.0, np.inf, EXCHANGES)
-            better = self.sizes.gains[size, 0] > before * (1.0 + SAME_SHARE)
+            better = self.sizes.gains[size, 0] > before * (1.0 + TIE)
             failed = 0 if better else failed + EXCHANGES
         return self._columns_of(self.sizes.supports[[size], 0])[0]
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..kernels.by_reference import by_reference
 from ..kernels.compiled import kernel
 from ..kernels.completion import LEAST_PIVOT
-from ..kernels.linalg import Array, Ints, allocated, column_worth, record
+from ..kernels.linalg import TIE, Array, Ints, allocated, column_worth, record
 from .members import (
     Swaps,
     Units,
@@ -26,9 +26,6 @@ from .members import (
 )
 from .swaps import factor_units, swap_from, wide_gain, without
 
-# Two supports of a size whose gains differ by at most this share of the gain count as one support.
-# It is well above rounding.
-SAME_SHARE = 1e-12
 # A support gives a start for the next size only if the start's objective is at most this many times
 # the best objective of that size. The number is measured. With 2, objectives of 100 spectral
 # columns were no lower, and the search took about 1.6 times as long.
@@ -214,9 +211,9 @@ def improve_and_keep(s, ridge, k, gain, most):
     gain = swap_from(s.current, s.units, ridge, k, most, gain)
     gain = gain if gain >= 0.0 else 0.0  # NaN becomes 0 as well
     rank = width
-    while rank > 0 and not gains[k, rank - 1] * (1.0 + SAME_SHARE) >= gain:
+    while rank > 0 and not gains[k, rank - 1] * (1.0 + TIE) >= gain:
         rank -= 1
-    if rank == width or (rank > 0 and gain >= gains[k, rank - 1] * (1.0 - SAME_SHARE)):
+    if rank == width or (rank > 0 and gain >= gains[k, rank - 1] * (1.0 - TIE)):
         return
     for r in range(width - 1, rank, -1):
         gains[k, r] = gains[k, r - 1]
@@ -245,7 +242,7 @@ def promising(s, yy, k, gain):
     if s.gains[k, 0] == -np.inf:
         return True
     for rank in range(s.now[0].kept):
-        if abs(gain - s.gains[k, rank]) <= SAME_SHARE * gain:
+        if abs(gain - s.gains[k, rank]) <= TIE * gain:
             return False
     return yy - gain <= MAX_OBJECTIVE_RATIO * (yy - s.gains[k, 0])
 

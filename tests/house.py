@@ -257,6 +257,23 @@ def small_literals(modules: list[Module]) -> Iterator[str]:
                 yield f"{module.name}:{node.lineno}: {node.value:g}"
 
 
+def rounding_units(modules: list[Module]) -> Iterator[str]:
+    """Lines outside the owners of rounding that multiply the rounding unit, kernels apart.
+
+    Each says what rounding loses in a computation of its own.
+    """
+    for module in modules:
+        if module.name not in ROUNDING and not module.name.startswith("solvers/kernels/"):
+            lines = {
+                node.lineno
+                for node in ast.walk(module.tree)
+                if isinstance(node, ast.BinOp)
+                and isinstance(node.op, ast.Mult | ast.Div)
+                and any(isinstance(x, ast.Name) and x.id == "EPS" for x in (node.left, node.right))
+            }
+            yield from (f"{module.name}:{line}" for line in sorted(lines))
+
+
 def positions(function: ast.FunctionDef, name: str) -> int:
     """How many values a function takes by position from a parameter that is a tuple; 1 if none."""
     most = 1
@@ -497,6 +514,9 @@ def main() -> None:
         "questions whether columns are few, outside core/plan.py": questions_of_width(modules),
         "modules unit_* beside plain ones": twins,
         "small numbers outside the modules that own rounding": small_literals(modules),
+        "lines outside them and the kernels that multiply the rounding unit": rounding_units(
+            modules
+        ),
         "records that a search returns": records_with(modules, SAYS_HOW_IT_ENDED),
         "formats of nodes and leaves": records_with(modules, SAYS_WHAT_IS_FREE),
         "places that read a clock": clocks(modules),

@@ -16,9 +16,9 @@ import numpy as np
 from ..solvers.branching.row_deletion import LeftOut
 from ..solvers.core.constraints import UnitConstraints
 from ..solvers.core.problem import SparseRidgeProblem
+from ..solvers.core.rounding import left_of_perfect_fits
 from ..solvers.core.rows import is_long, triangle_of
 from ..solvers.core.threads import cached
-from ..solvers.kernels.linalg import EPS
 from ..solvers.leaps.deleted_rows import LEAST_ONE_MINUS_LEVERAGE
 from .deleted_rows import DeletedRows, left_out_folds, split_rows
 from .design import Array, Design
@@ -127,7 +127,7 @@ class FoldData(ABC):
     @cached
     def rounding(self) -> float:
         """What rounding may leave of the CV error of a perfect fit: n·EPS of the mean of y²."""
-        return self.n * EPS * self.full().yy / self.total
+        return left_of_perfect_fits(self.n, self.full().yy) / self.total
 
     @property
     def tree_deletes_rows(self) -> bool:

@@ -13,8 +13,8 @@ from ..design.design import Array, Design
 from ..errors import InputError
 from ..solvers.core.plan import holds_tree
 from ..solvers.core.problem import SparseRidgeProblem
+from ..solvers.core.rounding import left_of_perfect_fits
 from ..solvers.core.rows import MAX_COLUMNS, Rows
-from ..solvers.kernels.linalg import EPS
 from ..solvers.leaps.gathering import Comparison
 from ..solvers.supports.coefficients import dependent_share, n_coefficients
 
@@ -64,7 +64,7 @@ def least_squares(data: Rows, columns: NDArray[np.intp], n: float) -> tuple[floa
     residual = y - X @ np.linalg.lstsq(X, y, rcond=dependent_share(data, columns.size))[0]
     left = float(residual @ residual)
     count = n_coefficients(data, columns)
-    return left if left > n * EPS * float(y @ y) else 0.0, count
+    return left if left > left_of_perfect_fits(n, float(y @ y)) else 0.0, count
 
 
 def criterion_weights(name: str, n: float, p: int, intercept: int) -> Comparison:

@@ -34,8 +34,7 @@ from ..design.fold_data import FoldData
 from ..design.folds import Index, make_folds
 from ..solvers.core.error_margin import MAX_SHARED, is_blurred
 from ..solvers.core.limits import Limits, OutOfTime
-from ..solvers.core.rounding import EXACT_SHARE
-from ..solvers.kernels.linalg import EPS
+from ..solvers.core.rounding import EXACT_SHARE, left_of_perfect_fits
 from ..solvers.paths import support_path
 from ..solvers.supports.path import GrownUnits
 from .weights import AVERAGE, SizeRound, model_weights, proof_nodes, soft_least, worth_more_sizes
@@ -317,7 +316,7 @@ def inner_weights(
             errors, margins = (models.of_block(gamma, b, off)[has_size[b]] for off in (False, True))
             # What rounding leaves of a perfect fit, from rows that the block does not hold out.
             most = max(float(models.of_block(one, b).max()) for one in models.errors)
-            return is_blurred(errors, margins, n[b] * EPS * most)
+            return is_blurred(errors, margins, left_of_perfect_fits(n[b], most))
 
         return grown_grid(models.visit, score, lambda: plan.out_of_time, blurred)[0]
 

@@ -17,8 +17,8 @@ from .core.leaves import Leaves
 from .core.problem import SparseRidgeProblem
 from .core.quick_fits import fit_supports, placed_columns
 from .core.result import Answer, Status, worst
-from .core.rounding import EXACT_SHARE
-from .kernels.linalg import EPS, Array
+from .core.rounding import EXACT_SHARE, left_of_perfect_fits
+from .kernels.linalg import Array
 from .leaps.gamma_trees import Listed
 from .supports.path import GrownUnits
 
@@ -187,7 +187,7 @@ class SupportPath:
         every : bool
             Whether those of supports without a proof are wanted, too.
         """
-        room = room + len(targets) * EPS * problem.yy
+        room = room + left_of_perfect_fits(len(targets), problem.yy)
         enough = np.where(self.proved | every, EXACT_SHARE * errors + room, np.inf)
         given = self.gammas, self.supports, rows, targets, errors
         return path_margins(problem, *given, enough, moved)

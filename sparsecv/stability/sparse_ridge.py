@@ -18,8 +18,7 @@ from ..design.prepare import rows_design
 from ..errors import InputError
 from ..solvers.core.column_rules import ResolvedRules
 from ..solvers.core.limits import Limits
-from ..solvers.core.rounding import EXACT_SHARE
-from ..solvers.kernels.linalg import EPS
+from ..solvers.core.rounding import EXACT_SHARE, left_of_perfect_fits
 from ..solvers.paths import support_path
 from .fold_losses import Array, Index
 
@@ -199,6 +198,6 @@ class SparseRidgeLearner:
             errors = path.squared_errors(rows, targets)
             moved = path.moved(problem, rows, targets)
             margins = path.error_margins(problem, rows, targets, errors, moved)
-            room = EPS * targets.size * float(targets @ targets)
+            room = left_of_perfect_fits(targets.size, float(targets @ targets))
             exact = bool((margins <= EXACT_SHARE * errors + room).all())
         return found, exact

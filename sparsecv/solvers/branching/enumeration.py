@@ -4,7 +4,7 @@ At γ = 0 under constraints every support that obeys them is fitted, within sign
 all coefficients of a support have two bounds, weak duality gives a bound for any columns: with the
 fit β, its residual r and slopes g = Xᵀr, no d that stays within the bounds has ‖r − Xd‖² below ‖r‖²
 − 2gᵀd, and the largest gᵀd is a sum over columns. Rounding moves r and g by some (rows + columns +
-8)·2u of |y| + Σ ℓ_i|β_i|. Supports of clearly independent columns have ``support_bound``. Nothing
+8)·4u of |y| + Σ ℓ_i|β_i|. Supports of clearly independent columns have ``support_bound``. Nothing
 is proved of other supports of dependent columns.
 """
 
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem, checked_sizes
 from ..core.result import Answer, Status, Work, nothing_left
-from ..core.rounding import support_bound
+from ..core.rounding import share_of_products, support_bound
 from ..core.rows import DEPENDENT_SHARE, LOST_SHARE
 from ..core.ties import ranking
 from ..kernels.enumeration import every_support, visit
@@ -145,9 +145,9 @@ def _bound_in_box(problem: SparseRidgeProblem, support: NDArray[np.intp]) -> flo
     X, ridge, coef = data.X[:, support], problem.given_gamma / 2.0, problem.fit(support).coef
     lengths = np.sqrt(data.squares[support])
     residual = data.y - X @ coef
-    # A sum of m products is off by at most m·EPS of the sum of their absolute values, and no sum
-    # here has more than rows + columns + 8 terms. Columns are off by ``lost`` of their lengths.
-    share = (sum(X.shape) + 8.0) * EPS + data.lost
+    # No sum of products here has more than rows + columns terms. Columns are off by ``lost`` of
+    # their lengths.
+    share = share_of_products(sum(X.shape)) + data.lost
     length = share * (math.sqrt(data.yy) + float(np.abs(coef) @ lengths))
     slope, left = residual @ X - ridge * coef, float(np.linalg.norm(residual))
     off = lengths * (share * left + length) + 4.0 * EPS * ridge * np.abs(coef)

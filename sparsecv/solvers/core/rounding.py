@@ -161,6 +161,22 @@ def rounding_margin(
     return UPDATED_SHARE * value + 2.0 * np.sqrt(value) * delta + delta * delta
 
 
+def left_of_perfect_fits(n: float, squares: float) -> float:
+    """What rounding may leave of a sum of n squared errors where a fit is perfect.
+
+    squares: The sum of the squares of what is predicted.
+    """
+    return n * EPS * squares
+
+
+def share_of_products(terms: int) -> float:
+    """A sum of so many products is off by at most this share of the sum of their absolute values.
+
+    That is four times what terms + 8 roundings of EPS/2 lose.
+    """
+    return 2.0 * (terms + 8) * EPS
+
+
 def coefficient_spread(problem: SparseRidgeProblem, gamma: float | None = None) -> float:
     """2√(Σ ℓ_j²/γ): Σ ℓ_j|β_j| of a fit of objective 2f is at most this number times √f.
 

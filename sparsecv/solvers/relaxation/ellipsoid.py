@@ -23,7 +23,7 @@ import scipy.linalg as sla
 from numpy.typing import ArrayLike
 
 from ..core.problem import SparseRidgeProblem
-from ..core.rounding import BOUND_SHARE, SUM_SHARE, WIDENED_SHARE_OF_YY
+from ..core.rounding import BOUND_SHARE, SUM_SHARE, WIDENED_SHARE_OF_YY, share_of_products
 from ..kernels.linalg import EPS, Array
 from .dual_bound import BoundTerms, bound_terms, relative_rounding
 from .gram import GramForm
@@ -106,7 +106,7 @@ class Spectrum:
         """
         inside = rows @ self.directions.T
         length = np.linalg.norm(rows, axis=1)
-        noise = 8.0 * (rows.shape[1] + 8) * EPS * length
+        noise = 4.0 * share_of_products(rows.shape[1]) * length
         flat = self.squares + shift <= 0.0  # along these directions there is no bound
         scale = np.where(flat, 1e150, 1.0 / np.sqrt(np.where(flat, 1.0, self.squares + shift)))
         grown = np.copysign(np.abs(inside) + noise[:, None], inside)
@@ -158,7 +158,7 @@ class Ellipsoid:
         H = np.atleast_2d(np.asarray(rows, dtype=np.float64))
         A, besides = self._image(H)
         centre = H @ self.centre
-        rounding = 2.0 * (H.shape[1] + 8) * EPS * (np.abs(H) @ np.abs(self.centre))
+        rounding = share_of_products(H.shape[1]) * (np.abs(H) @ np.abs(self.centre))
         reach = (np.linalg.norm(A, axis=1) + besides) * (1.0 + BOUND_SHARE) + rounding
         reach = reach + BOUND_SHARE * 1e-3 * np.abs(centre)
         return centre - reach, centre + reach
@@ -192,7 +192,7 @@ class Ellipsoid:
         k = s * s
         least, most = (extreme_square(along, k, greatest) + rest for greatest in (False, True))
         widen = float(np.linalg.norm(besides)) + BOUND_SHARE * (float(np.linalg.norm(s)))
-        widen += float(2.0 * (H.shape[0] + H.shape[1] + 8) * EPS * size)  # the rounding of e
+        widen += float(share_of_products(H.shape[0] + H.shape[1]) * size)  # the rounding of e
         scale = 1.0 + SUM_SHARE * (H.shape[0] + H.shape[1])
         low = max(np.sqrt(least) / scale - widen, 0.0)
         high = np.sqrt(most) * scale + widen

@@ -77,13 +77,21 @@ WINGS = (
 # What users and tests call: these modules alone import wings, and nothing of the core imports them.
 OPENS_WINGS = ("estimators/", "cli/", "wings/", "__init__/", "solvers/__init__/")
 # Modules that say what rounding may take off a bound or an error. A smaller literal than the number
-# elsewhere in solvers/ and cv/ says the same again.
+# elsewhere says the same again. Kernels import nothing of the package, so that their shares stand
+# in the module that has their linear algebra.
 ROUNDING = {
     "solvers/core/rounding.py",
+    "solvers/kernels/linalg.py",
     "solvers/core/rows.py",
     "solvers/relaxation/dual_bound.py",
 }
 SMALL = 2e-8
+# Layers whose small numbers are looked at.
+EXACT = ("solvers/", "cv/", "design/", "selection/", "stability/")
+# A number is no rounding where a module gives it a name with one of these words, which say its
+# unit, or where it is given to a parameter that says how far an iteration goes.
+OTHER_UNITS = ("TOLERANCE", "GAMMA", "SECONDS", "PROBABILITY")
+ITERATES_TO = {"xtol", "rtol", "gap"}
 # A module-level number whose name contains one of these words is what a search may take, unless it
 # says when a line of progress is due. The page of all budgets is the one module that has them.
 BUDGET = re.compile("SECONDS|NODES|BUDGET|GROWTH|ROUNDS|TURN|PATIENCE|SUPPORTS$|TIMES_OF|PARTS_OF")
@@ -243,18 +251,40 @@ def questions_of_width(modules: list[Module]) -> Iterator[str]:
 
 
 def small_literals(modules: list[Module]) -> Iterator[str]:
-    """Numbers in solvers/ and cv/ that are as small as what rounding does, outside of its owners.
+    """Numbers of the exact layers that are as small as what rounding does, outside of its owners.
 
     A number that has a name counts once. Numbers up to 1e-100, which keep a division from 0, do not
-    count.
+    count, nor do those that :func:`in_other_units` gives.
     """
     for module in modules:
-        if module.name in ROUNDING or not module.name.startswith(("solvers/", "cv/")):
+        if module.name in ROUNDING or not module.name.startswith(EXACT):
             continue
+        others = {id(number) for part in in_other_units(module) for number in ast.walk(part)}
         for node in ast.walk(module.tree):
             number = isinstance(node, ast.Constant) and isinstance(node.value, float)
-            if number and 1e-100 < node.value < SMALL:
+            if number and 1e-100 < node.value < SMALL and id(node) not in others:
                 yield f"{module.name}:{node.lineno}: {node.value:g}"
+
+
+def in_other_units(module: Module) -> Iterator[ast.expr]:
+    """Expressions that say where an iteration ends, a γ, a time or a probability."""
+    for statement in module.tree.body:
+        if isinstance(statement, ast.Assign):
+            names, value = statement.targets[0], statement.value
+            pairs = [(names, value)]
+            if isinstance(names, ast.Tuple) and isinstance(value, ast.Tuple):
+                pairs = list(zip(names.elts, value.elts, strict=True))
+            for name, one in pairs:
+                if any(word in ast.unparse(name) for word in OTHER_UNITS):
+                    yield one
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.keyword) and node.arg in ITERATES_TO:
+            yield node.value
+        if isinstance(node, ast.arguments):
+            arguments = [*node.posonlyargs, *node.args][::-1]
+            pairs = [*zip(arguments, node.defaults[::-1], strict=False)]
+            pairs += [(a, d) for a, d in zip(node.kwonlyargs, node.kw_defaults, strict=True) if d]
+            yield from (default for argument, default in pairs if argument.arg in ITERATES_TO)
 
 
 def rounding_units(modules: list[Module]) -> Iterator[str]:

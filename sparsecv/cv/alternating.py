@@ -15,6 +15,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..solvers.core.limits import OutOfTime
+from ..solvers.core.rounding import EQUAL_SHARE
 from .engine import Surface
 from .gamma_step import LARGEST_GAMMA, LEAST_GAMMA, FixedSupports, gamma_step
 from .grid import MIN_GAIN, grown_grid
@@ -191,7 +192,7 @@ class _Alternation:
             following, _, predicted = proposal
             if self.surface.plan.time_is_up:
                 return "time limit"
-            if not predicted < best.cv_error * (1.0 - 1e-9) or _same(following, gamma):
+            if not predicted < best.cv_error * (1.0 - EQUAL_SHARE) or _same(following, gamma):
                 return "converged"
             if any(_same(following, old) for old in seen):
                 return "cycle"

@@ -37,7 +37,7 @@ from .progress import Batch, Late, Report, Run
 FOLDS_PER_TREE = 512
 # Where the nearest of several γ is looked for on a logarithmic scale, γ = 0 counts as this share of
 # the least γ above 0. The number is a choice.
-ZERO_AS_SHARE = 1e-8
+ZERO_GAMMA_AS_SHARE = 1e-8
 
 
 def fold_unit(
@@ -264,7 +264,7 @@ def _is_hard(ledger: Ledger, g: int, j: int) -> bool:
     if g in ledger.first_rows:
         return False
     gammas = np.asarray(ledger.gammas)
-    least = ZERO_AS_SHARE * float(gammas[gammas > 0.0].min(initial=np.inf))
+    least = ZERO_GAMMA_AS_SHARE * float(gammas[gammas > 0.0].min(initial=np.inf))
     logs = np.log(np.maximum(gammas, least))
     nearest = min(ledger.first_rows, key=lambda i: float(abs(logs[i] - logs[g])))
     return bool(ledger.cells.left_open[nearest, :, j].any())

@@ -30,7 +30,7 @@ from ..solvers.core.limits import Limits
 from ..solvers.core.plan import refuse_many_columns
 from ..solvers.core.result import Status, worst
 from ..solvers.executor import run_units
-from ..solvers.kernels.envelope import NARROW, Fits
+from ..solvers.kernels.envelope import CELL_TOLERANCE, Fits
 from ..solvers.leaps.gamma_range import (
     LEAST_GAMMA_SHARE,
     Decomposed,
@@ -47,6 +47,9 @@ from .needs import Need
 from .progress import Report
 from .results import CVResult, ErrorsOverGamma, GlobalMinimum
 from .settings import GammaSpan, checked_taus
+
+# The error at a single γ is that of a cell around it. Its ends are this share of γ away: a choice.
+POINT_TOLERANCE = 1e-12
 
 Array = NDArray[np.float64]
 # The search ends once its lower bound on the least CV error is at most this share below the least
@@ -329,7 +332,7 @@ class _Search:
         # Smaller cells have no better bounds, unless from γ = 0 on there is no bound at all.
         if not several and low > 0.0 and upper - lower <= 4.0 * lost:
             divide = 0.0
-        if high - low <= NARROW * high or high <= self._narrowest:
+        if high - low <= CELL_TOLERANCE * high or high <= self._narrowest:
             divide = 0.0
         return lower / self.total, upper / self.total, middle, divide
 
@@ -338,7 +341,7 @@ class _Search:
 
         It is the upper bound of a cell around t, which may not be empty, nor its middle 0.
         """
-        low, high = t * (1.0 - 1e-12), t * (1.0 + 1e-12) or 1e-300
+        low, high = t * (1.0 - POINT_TOLERANCE), t * (1.0 + POINT_TOLERANCE) or 1e-300
         _, upper, _, _ = self.bound(s, low, high, middle=t or 1e-301)
         return upper
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ..solvers.core.limits import OutOfTime
+from ..solvers.core.rounding import SIX_DIGITS_OF_SQUARES
 from .settings import DEFAULT_GAMMAS
 
 # The default grid, where it is extended past its lower end, goes no lower than this γ. Where
@@ -55,7 +56,7 @@ def grown_grid(
             # most this share of the largest: the held-out rows are then fitted to five digits, as
             # where they are among the training rows too, and smaller γ compare rounding errors. The
             # value is a choice.
-            if step < 1.0 and best <= 1e-10 * max(scores.values()):
+            if step < 1.0 and best <= SIX_DIGITS_OF_SQUARES * max(scores.values()):
                 return list(scores), f"{at_end}the CV error there is next to 0"
             if step < 1.0 and dropped:
                 return list(scores), f"{at_end}{BLURRED}"

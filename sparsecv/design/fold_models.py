@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError, is_number
+from ..solvers.core.rounding import EQUAL_SHARE
 
 Array = NDArray[np.float64]
 
@@ -51,7 +52,7 @@ class FoldModels:
         is below 1/α − 1, too few rows for the coverage.
         """
         n = self.residual.size
-        rank = math.ceil(coverage * (n + 1) - 1e-9)  # of n; the difference is rounding alone
+        rank = math.ceil(coverage * (n + 1) - EQUAL_SHARE)  # The difference is rounding alone.
         ends = np.full((len(X), 2), (-np.inf, np.inf))
         if rank > n:
             return ends

@@ -34,6 +34,7 @@ from ..solvers.certificate import (
 from ..solvers.core.certificate_file import Certificate, CertifiedTable, IntegerScale
 from ..solvers.core.limits import Limits
 from ..solvers.core.result import Status
+from ..solvers.core.rounding import EQUAL_SHARE
 from ..solvers.leaps.all_sizes import n_best_subsets
 from ..solvers.relaxation.gram import GramForm
 from ..solvers.supports.rounding import pad_support
@@ -45,11 +46,6 @@ from .surfaces import with_everything
 # Folds that each leave out one row share a tree. It is pruned at this share above the objective of
 # all rows, because the bounds of its leaves are smaller for the folds. The number is a choice.
 RAISED = 0.01
-# The objective of every other subset of a fold is shown to exceed that of the fold's subset by this
-# share of it, so that the fold's subset is the only best one. Where rounding, or a tie, prevents
-# that, the certificate says that the fold's subset is the best up to 1e-6 of its objective
-# (``SHARE``). The number is a choice, well above rounding.
-WORSE = 1e-9
 
 
 def _source_of(fit: Result, data: FoldData) -> CertifiedTable:
@@ -221,7 +217,7 @@ class Folded(NamedTuple):
             hides the proof.
         """
         refuse(self.data.full().replace(gamma=float(min(self.gammas))))
-        for worse in (WORSE, -SHARE):
+        for worse in (EQUAL_SHARE, -SHARE):
             if blocks := self.blocks(source, worse):
                 break
         else:

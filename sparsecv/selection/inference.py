@@ -67,6 +67,7 @@ from ..errors import InputError
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status, Work, worst
+from ..solvers.core.rounding import OWN_SHARE
 from ..solvers.core.rows import DEPENDENT_SHARE
 from ..solvers.leaps.gathering import Comparison
 from ..solvers.leaps.selection_event import selection_events
@@ -79,9 +80,6 @@ from .truncated import Truncated
 # Residual degrees of freedom from which on the error's standard deviation is estimated: with 30 of
 # them the estimate is off by some 13 %, and tests take that into account. The value is a choice.
 LEAST_DEGREES = 30
-# A column of which other columns leave no more than this share of its length has no coefficient of
-# its own. The value is a choice: rounding a table moves angles by some 1e-16.
-LEAST_LEFT = 1e-10
 NOT_THE_BEST = "inference needs columns that are proved to be the best: {}"
 
 
@@ -337,5 +335,5 @@ def left_of(problem: SparseRidgeProblem, support: NDArray[np.intp], j: int) -> A
     left = np.array(table[:, j])
     for _ in range(2):  # The second step restores the digits that the first step has lost.
         left -= columns @ np.linalg.lstsq(columns, left, rcond=DEPENDENT_SHARE)[0]
-    determined = np.linalg.norm(left) <= LEAST_LEFT * np.linalg.norm(table[:, j])
+    determined = np.linalg.norm(left) <= OWN_SHARE * np.linalg.norm(table[:, j])
     return np.zeros_like(left) if determined else left

@@ -23,9 +23,9 @@ Laws = Callable[[NDArray[np.intp], Array], Sequence[Truncated]]
 # Choices: stretches that lie between two neighbours are missed.
 NEAREST, FARTHEST, LENGTHS, DISTANCES = 0.25, 2.0**14, 16.0, 33
 # A bound on the tail at an end is (1 − level)/2 but for a share of at most SETTLED. Where a bracket
-# of the end becomes shorter than the share NARROW of the end, or has been made smaller MOST_STEPS
-# times, without that, there is no such end. Most ends take six to ten steps. Choices.
-SETTLED, NARROW, MOST_STEPS = 1e-6, 1e-13, 60
+# of the end becomes shorter than the share END_TOLERANCE of the end, or has been made smaller
+# MOST_STEPS times, without that, there is no such end. Most ends take six to ten steps. Choices.
+SETTLED, END_TOLERANCE, MOST_STEPS = 1e-6, 1e-13, 60
 # The bound and the tail itself may differ by this share of it, as rounding leaves open where the
 # set begins. A choice.
 CERTAIN = 1e-4
@@ -69,7 +69,7 @@ def ends_of_own_sets(laws: Laws, estimates: Array, level: float) -> Array:
         excess_at,
         (start, end),
         args=(np.arange(places.size),),
-        tolerances={"xatol": 0.0, "xrtol": NARROW, "fatol": SETTLED, "frtol": 0.0},
+        tolerances={"xatol": 0.0, "xrtol": END_TOLERANCE, "fatol": SETTLED, "frtol": 0.0},
         maxiter=MOST_STEPS,
     )
     right = np.abs(found.f_x) <= SETTLED

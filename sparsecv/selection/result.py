@@ -17,6 +17,7 @@ from ..design.prepare import Prepared
 from ..errors import InputError
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status
+from ..solvers.core.rounding import SUM_SHARE
 from ..solvers.core.threads import cached
 from .choice import Choice
 from .claims import Claim, claim_of
@@ -252,7 +253,7 @@ class Result:
         mean = (design.mean[-1] - design.shift[-1]) / design.y_scale
         variance = (design.spread[-1] / design.y_scale) ** 2
         # A variance below this share of the mean square is rounding.
-        varies = variance > 1e-12 * (variance + mean**2)
+        varies = variance > SUM_SHARE * (variance + mean**2)
         return float(1.0 - cv_error / variance) if varies else np.nan
 
     def called(self, columns: Index) -> list[str]:

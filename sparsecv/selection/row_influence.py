@@ -41,7 +41,7 @@ from ..solvers.api import best_support
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status, nothing_left
-from ..solvers.core.rounding import BOUND_SHARE
+from ..solvers.core.rounding import BOUND_SHARE, SUM_SHARE
 from ..solvers.core.rows import Rows
 from ..solvers.core.threads import on_one_thread
 from ..solvers.core.ties import ranking
@@ -107,7 +107,7 @@ class Lighter(NamedTuple):
         ratios, shape (m, p): Squared scales of the columns without each row, over those of all.
         """
         # The share taken off is far above the rounding of a ratio.
-        least = np.where((ratios == 1.0).all(axis=0), 1.0, ratios.min(axis=0) * (1.0 - 1e-12))
+        least = np.where((ratios == 1.0).all(axis=0), 1.0, ratios.min(axis=0) * (1.0 - SUM_SHARE))
         lengths = np.append(np.sqrt(least), 1.0)
         whole = Rows(problem.data.rows / lengths, shared=True)
         whole.n, whole.lost = problem.n, problem.data.lost

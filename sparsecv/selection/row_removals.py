@@ -90,7 +90,7 @@ from ..solvers.core.limits import Limits
 from ..solvers.core.plan import holds_tree
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status, nothing_left
-from ..solvers.core.rounding import CERTAIN_SHARE
+from ..solvers.core.rounding import CERTAIN_SHARE, MOVED_SHARE
 from ..solvers.core.subset_fit import independent_columns, inflation_factors
 from ..solvers.core.threads import on_one_thread
 from ..solvers.kernels.fits import LEAST_SINGULAR_VALUE_OF_QUICK_FITS
@@ -103,9 +103,6 @@ from .row_influence import Influence, Lighter, lead_of, row_influence, scale_rat
 LISTED = 200
 # Rows are removed in favour of so many of the best supports. It is a choice.
 RIVALS = 20
-# Rounding moves the predictions of a fit by at most this share of the length of y: some ten times
-# what LEAST_SINGULAR_VALUE_OF_QUICK_FITS says, below which columns are not fitted here.
-MOVED = 1e-9
 # Products of all pairs of at most so many rows are taken, which need 32 MB. It is a choice.
 MAX_ROWS_OF_PAIRS = 2000
 
@@ -209,7 +206,7 @@ class Fit(NamedTuple):
     basis: Array
     length: float
     root: float
-    moved: float = MOVED
+    moved: float = MOVED_SHARE
 
     @property
     def leverage(self) -> Array:
@@ -333,7 +330,7 @@ class Removal(NamedTuple):
         # The ratio is a concave function of 1/(1 − w), w the share of the rows' weights, so that it
         # is least at one of the ends.
         least = np.minimum(scale_ratios(scatter, 0.0), scale_ratios(scatter, share))[0]
-        return least * (1.0 - MOVED), (1.0 + MOVED) / (1.0 - share)
+        return least * (1.0 - MOVED_SHARE), (1.0 + MOVED_SHARE) / (1.0 - share)
 
     def fit(
         self, problem: SparseRidgeProblem, rows: Array, columns: Index, least: float = 0.0

@@ -22,6 +22,7 @@ from ..schedule import (
     NODES_OF_AVERAGED_PROOFS_BEYOND,
     UNITS_OF_AVERAGED_PROOFS,
 )
+from ..solvers.core.rounding import EQUAL_SHARE
 from ..solvers.supports.path import window_ends
 
 
@@ -119,8 +120,7 @@ def of_average(known: Known, n: float) -> Needed:
     )
     largest = lengths - _log(lower) * (n / AVERAGE.temperature)
     smallest = lengths - _log(upper) * (n / AVERAGE.temperature)
-    # 1e-9 is well above the rounding of these logarithms.
-    needed = largest >= smallest.max() + np.log(AVERAGE.min_weight_share) - 1e-9
+    needed = largest >= smallest.max() + np.log(AVERAGE.min_weight_share) - EQUAL_SHARE
     needed[known._replace(error=error).least()] = True
     return Needed(needed, needed)
 

@@ -25,6 +25,7 @@ from .core.leaves import FREE, IN, Leaves
 from .core.limits import Limits
 from .core.problem import SparseRidgeProblem
 from .core.result import Status
+from .core.rounding import CLAIMED_BELOW, LEAST_EIGENVALUE_SHARE, WRITTEN_SHARE_OF_YY
 from .kernels.linalg import Array
 from .relaxation.diagonal import Fitted, fit_diagonal, interior, shared_diagonal
 from .relaxation.extraction import MAX_COLUMNS
@@ -38,17 +39,8 @@ BITS = (16, 24, 32, 60)
 # So many bits of the largest coefficient of a fit leave all bits of one that is up to 1e44 times as
 # small, as that of a column of so much larger numbers is: a choice.
 BITS_OF_FITS = 200
-# A claimed objective is lowered by this share and written with 12 digits. The share exceeds what
-# rounding of the objective (some 1e-13 of it) and of the digits (5e-12) may add. It is a choice.
-CLAIMED_BELOW = 2e-11
 # The leaves of one certificate take at most this share of an objective off it: a choice.
 SHARE = 1e-6
-# A leaf is written where its bound, in floating point, exceeds what it has to reach by this share
-# of yᵀy: what rounding may add in sums of some thousand products.
-ROUNDING = 1e-11
-# The checker wants the eigenvalues of G − D above 1e-13 of the largest, and adds up what rounding
-# leaves. A diagonal is used where they exceed this share in floating point. It is a choice.
-LEAST_EIGENVALUE_SHARE = 1e-12
 # Whole numbers of the checker grow with the columns, and its time with their square: a choice.
 MAX_COLUMNS_CERTIFIED = 500
 # Steps of the fit of the diagonal at the root: a choice.
@@ -117,7 +109,9 @@ def certified_shares(gram: GramForm, D: Array, scale: Array) -> Array:
     scale: Columns of the checker are those of the form times these numbers.
     """
     lengths = np.diag(gram.G)
-    shares = np.maximum(D / np.maximum(lengths, 1e-300) * (1.0 - 1e-6) - 1e-12, 0.0)
+    shares = np.maximum(
+        D / np.maximum(lengths, 1e-300) * (1.0 - 1e-6) - LEAST_EIGENVALUE_SHARE, 0.0
+    )
     values = np.linalg.eigvalsh((gram.G - np.diag(shares * lengths)) * np.outer(scale, scale))
     return shares if values[0] > LEAST_EIGENVALUE_SHARE * values[-1] else np.zeros(shares.size)
 
@@ -195,7 +189,7 @@ def points_of(
             alone = np.zeros(some.size, dtype=bool)
             for support in own:
                 alone |= full & inside[:, support].all(axis=1)
-            found[f] = alone | (form.bounds(some) - goal > ROUNDING * form.gram.yy)
+            found[f] = alone | (form.bounds(some) - goal > WRITTEN_SHARE_OF_YY * form.gram.yy)
         return found
 
     left, best = np.arange(leaves.size), closed(leaves)

@@ -112,3 +112,21 @@ def test_under_constraints_a_limit_leaves_only_what_is_right() -> None:
         proved = proofs(found)
         known = objectives(every)[: len(found)]
         np.testing.assert_allclose(objectives(found)[proved], known[proved], rtol=1e-9)
+
+
+def test_a_bound_holds_of_supports_that_are_better_by_less_than_a_tree_looks_for() -> None:
+    """Coefficients of at most 8e-10 are all that tells the second best support from others."""
+    x = np.array([-0.18, -0.1, 0.33, -0.67, -0.07, 1.39, -0.34, 0.38, -0.27, -0.21])
+    z = np.array([0.07, 0.05, 0.74, -0.55, -0.28, -0.63, -0.3, -0.92, -0.36, 0.54])
+    y = np.array([-0.13, -0.07, 0.52, -0.76, -0.15, 0.97, -0.39, 0.02, -0.35, 0.0])
+    X, high = np.column_stack([x, -x, z, x]), [np.inf, 4e-10, 8e-10, 4e-10]
+    bounds = {j: (0.0, high[j]) for j in range(4)}
+    problem = SparseRidgeProblem(X, y, gamma=1e-4, tau=1, constraints=Constraints(bounds=bounds))
+    left = {}
+    for j in range(4):
+        b, square = float(X[:, j] @ y), float(X[:, j] @ X[:, j]) + 0.5e-4
+        beta = min(max(b / square, 0.0), high[j])
+        left[j] = float(y @ y) - 2.0 * b * beta + square * beta * beta
+    for one in n_best_subsets(problem, [1], 2)[0]:
+        assert one.lower_bound <= min(left.values()) * (1.0 + 1e-13)
+        del left[int(one.support[0])]

@@ -25,7 +25,17 @@ from ..core.rounding import BOUND_SHARE, DIFFERENCE_SHARE
 from ..core.threads import cached
 from ..kernels.by_reference import by_reference
 from ..kernels.compiled import kernel
-from ..kernels.linalg import EPS, Array, Ints, add, allocated, dot, factor_row, invert_factor
+from ..kernels.linalg import (
+    EPS,
+    REGULAR_SHARE,
+    Array,
+    Ints,
+    add,
+    allocated,
+    dot,
+    factor_row,
+    invert_factor,
+)
 from ..relaxation.dual_bound import (
     BoundTerms,
     bound_of_parts,
@@ -157,12 +167,12 @@ def problem_bound(dp, j, state, beta, c, sums, here):
 def factor_curvature(dp, beta, lam):
     """Form L⁻¹ of K = LLᵀ, the curvature of a node's relaxation on its active columns.
 
-    K is G + γ/2 I on columns of z = 1 and G − dI on the other active columns, d the multiple of I
-    that the relaxation extracts. A unit u of z < 1 and of more than one column adds the curvature
-    of its penalty 2√λ·√w|β_u|, which is w/z across β_u and 0 along it, with w = γ/2 + d. A share of
-    1e-9 of the mean diagonal entry is added, and pivots are at least as large: K only says at which
-    coefficients bounds are tried. On entry ``dp.inside`` holds the node's columns. The kernel
-    writes ``dp.active``, ``dp.inverse`` and ``dp.g``.
+    K is G + γ/2 I on columns of z = 1 and G − dI on the other active columns, d the multiple of
+    I that the relaxation extracts. A unit u of z < 1 and of more than one column adds the
+    curvature of its penalty 2√λ·√w|β_u|, which is w/z across β_u and 0 along it, with w = γ/2 +
+    d. ``REGULAR_SHARE`` of the mean diagonal entry is added, and pivots are at least as large:
+    K only says at which coefficients bounds are tried. On entry ``dp.inside`` holds the node's
+    columns. The kernel writes ``dp.active``, ``dp.inverse`` and ``dp.g``.
 
     Returns: The number of active columns.
     """
@@ -175,7 +185,7 @@ def factor_curvature(dp, beta, lam):
             dp.active[n] = i
             mean += dp.G[i, i]
             n += 1
-    least = 1e-9 * mean / max(n, 1)
+    least = REGULAR_SHARE * mean / max(n, 1)
     root_weight = np.sqrt(ridge + dp.extracted)
     for a in range(n):
         i = dp.active[a]

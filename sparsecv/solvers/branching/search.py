@@ -17,7 +17,7 @@ from ..core.result import Status, relative_gap
 from ..core.rounding import BOUND_SHARE, support_bound
 from ..core.threads import threads_of
 from ..kernels.completion import completion_work
-from ..kernels.linalg import allocated, record
+from ..kernels.linalg import REGULAR_SHARE, allocated, record
 from ..relaxation.dual_bound import SINGLE_COLUMNS, gram_arrays
 from ..relaxation.gram import GramForm
 from ..relaxation.relaxer import relaxation_work
@@ -167,8 +167,8 @@ class Tree:
 
         The search may have ended early: nodes that wait are leaves, too. A leaf that holds one
         support has no free column, and its coefficients are those of the support's fit; a ridge of
-        1e-10 of the largest diagonal entry of G keeps the fit solvable. Bounds hold at any
-        coefficients.
+        ``REGULAR_SHARE`` of the largest diagonal entry of G keeps the fit solvable. Bounds hold at
+        any coefficients.
         """
         nodes = self.open.nodes.some(np.concatenate([self.kept, self.waiting]))
         state, beta = nodes.state, nodes.beta
@@ -176,7 +176,7 @@ class Tree:
         full, few = included == self.problem.tau, included + free <= self.problem.tau
         state[(state == FREE) & few[:, None]] = IN
         state[(state == FREE) & full[:, None]] = OUT
-        added = self.problem.gamma / 2.0 + 1e-10 * float(self.st.G.diagonal().max())
+        added = self.problem.gamma / 2.0 + REGULAR_SHARE * float(self.st.G.diagonal().max())
         for at in np.flatnonzero(full | few):
             columns = self.gram.columns_of(np.flatnonzero(state[at] == IN))
             M = self.st.G[np.ix_(columns, columns)] + added * np.eye(columns.size)

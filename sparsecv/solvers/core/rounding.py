@@ -68,8 +68,10 @@ SUM_SHARE = 1e-12
 # caused the difference. Two errors in a comparison may each be off by as much, so that the least
 # error counts as proved where no lower bound is below it by more than twice this share (in cv/needs
 # and in selection/claims). The ledger also takes a proved support in place of a fold's answer
-# only where that lowers the training objective by more than this share, and a list of near-best
-# supports takes values that rounding explains up to this share above its limit. It is a choice.
+# only where that lowers the training objective by more than this share, a list of near-best
+# supports takes values that rounding explains up to this share above its limit, and certificates
+# show that the objectives of other subsets are larger by more than this share. A number that is
+# compared with a whole one, or a logarithm, may be off by as much. It is a choice.
 EQUAL_SHARE = 1e-9
 # Outside solvers see objectives less yᵀy, and round relative to yᵀy. The share is a choice.
 SOLVER_SHARE_OF_YY = 2e-9
@@ -82,9 +84,41 @@ DIFFERENCE_SHARE = 1e-13
 # What exchanging a column changes in an objective is off by less than this share of yᵀy times the
 # root of a column's variance inflation factor. It is a choice.
 EXCHANGED_SHARE_OF_YY = 1e-14
-# A column counts as determined by others, so that formulas for exchanges say nothing of it, where
-# they leave at most this share of its squared length. It is a choice.
-DETERMINED_SHARE = 1e-9
+# Where every row of a response is one that a tree leaves out, a row is skipped if what the others
+# have of yᵀy is below this share of it, as then it has fewer than six correct digits. A column of
+# which others leave at most this share of the squared length, the ridge counted with both, leaves
+# XᵀX six digits, too few for a proof by the relaxation. The held-out rows of a grid of γ are fitted
+# to five digits where the least CV error is at most this share of the largest. Choices.
+SIX_DIGITS_OF_SQUARES = 1e-10
+# A column that others determine up to this share of its length has no coefficient of its own for
+# inference. The value is a choice: rounding a table moves angles by some 1e-16.
+OWN_SHARE = 1e-10
+# A column counts as one that a dependence touches where its entry in a null vector of length 1 is
+# above this number. Rounding makes of 0 some 1e-15; a smaller limit costs time alone.
+TOUCHED = 1e-12
+# Principal components of a group that are shorter than this share of the group's length are left
+# out, and count as rounding of the data.
+COMPONENT_SHARE = 1e-14
+# A singular value of X, or an eigenvalue of XᵀX, of at most this share of the largest counts as 0
+# in an ellipsoid, and the ridge alone bounds β along its direction.
+UNSEEN_SHARE = 1e-11
+# The steps towards a diagonal that is extracted need a regular matrix: XᵀX gets this share of its
+# largest eigenvalue besides. What D may be too large by is taken off again. It is a choice.
+SHIFT_SHARE = 1e-8
+# A claimed objective of a certificate is lowered by this share and written with 12 digits. The
+# share exceeds what rounding of the objective (some 1e-13 of it) and of the digits (5e-12) may add.
+# It is a choice.
+CLAIMED_BELOW = 2e-11
+# A leaf of a certificate is written where its bound, in floating point, exceeds what it has to
+# reach by this share of yᵀy: what rounding may add in sums of some thousand products.
+WRITTEN_SHARE_OF_YY = 1e-11
+# The checker of certificates wants the eigenvalues of G − D above 1e-13 of the largest, and adds up
+# what rounding leaves. A diagonal is used where they exceed this share in floating point. It is a
+# choice.
+LEAST_EIGENVALUE_SHARE = 1e-12
+# Rounding moves the predictions of a fit by at most this share of the length of y: some ten times
+# what LEAST_SINGULAR_VALUE_OF_QUICK_FITS says, below which rows that are removed are not looked at.
+MOVED_SHARE = 1e-9
 # A CV error is called exact only where its margin is at most this share of it. The share is far
 # below what a user reads of an error, and far above what rounding takes of one where columns are
 # not nearly dependent, some 1e-12. It is a choice.
@@ -115,7 +149,7 @@ class Searched(Protocol):
     @property
     def stretch(self) -> float: ...
     def left_out(self, at: SparseRidgeProblem) -> float:
-        """The share of an objective that columns that were left out may take off it."""
+        """The share of an objective by which supports that were passed over may be better."""
 
 
 def tree_margin(problem: SparseRidgeProblem, objective: Array, tree: Searched) -> Array:

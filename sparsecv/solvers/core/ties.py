@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels.linalg import TIE, Array
+from ..kernels.linalg import DETERMINED_SHARE, TIE, Array
 from .problem import SparseRidgeProblem
 from .result import Answer, nothing_left
-from .rounding import DETERMINED_SHARE, EXCHANGED_SHARE_OF_YY
+from .rounding import EXCHANGED_SHARE_OF_YY
 from .subset_fit import SubsetFit, inverse_and_inflation
 
 # Exchanges are fitted where a quick formula puts the objective above that of the support by at most

@@ -22,14 +22,12 @@ import numpy as np
 from .by_reference import by_reference
 from .compiled import kernel
 from .enumeration import Enumeration, end_of_visited, last_picks, new_enumeration, restart, visit
-from .linalg import EPS, Array, Ints, add, allocated, factor_row
+from .linalg import EPS, LEAST_PIVOT, Array, Ints, add, allocated, factor_row
 
 # Enumeration proves nothing where the ratio ℓ_i²/w_i exceeds this number, because rounding is not
 # bounded there. Here ℓ_i² = G_ii + γ/2 and w_i = γ/2 + D_i. Elimination replaces smaller pivots
 # than LEAST_PIVOT ℓ². Exact pivots are at least w, and at this ratio w is ten times LEAST_PIVOT ℓ².
 MAX_LENGTH_RATIO = 1e11
-# A pivot below this share of ℓ² has no digits left, and is replaced by it.
-LEAST_PIVOT = 1e-12
 # More choices than any enumeration visits.
 MOST_VISITS = 2**62
 

@@ -43,7 +43,7 @@ import numpy as np
 
 from .by_reference import by_reference
 from .compiled import kernel
-from .linalg import Array, Ints, allocated, dot, record
+from .linalg import GAIN_SHARE, LEAST_LEFT, Array, Ints, allocated, dot, record
 
 STATE = np.dtype(
     [
@@ -61,13 +61,6 @@ STATE = np.dtype(
     align=True,
 )
 E_TIMES_4 = 4.0 * math.e
-# A pair is divided out where the test without a division says that the pair gains more than this
-# share of what is needed. Both ways of computing a gain agree far more closely, so that rounding
-# hides no better pair. The number is a choice.
-TESTED_GAIN_SHARE = 1.0 - 1e-10
-# The least share of a squared length that elimination leaves of it, as rounding may leave less than
-# 0. Exact shares are larger where elimination proves something. The number is a choice.
-LEAST_LEFT = 1e-14
 
 
 @by_reference()
@@ -430,7 +423,7 @@ def last_picks(work, level, row, i, end):
     weight = c[i] * inverse
     if now.off > 0.0:  # Twice what :func:`evaluate_pairs` takes, which tests the pairs left over.
         margin = 2.0 * E_TIMES_4 * k * now.off * now.yy * inverse / work.det[level]
-    need = needed(work, level) * TESTED_GAIN_SHARE - weight * c[i]
+    need = needed(work, level) * (1.0 - GAIN_SHARE) - weight * c[i]
     now.visited += end - 1 - i
     later = work.C[level, row, i + 1 : end]
     # Below ``need`` the pivots of the elimination are far above what rounding takes from them.

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .compiled import kernel
-from .linalg import EPS, TIE, Array
+from .linalg import EPS, LEAST_DIVISOR_SHARE, LEAST_GAIN_SHARE, LOST_GAMMA_SHARE, TIE, Array
 
 # A fit by singular values is the exact fit of columns and a response that are off by at most this
 # share of their lengths: some tens of rounding units (Higham 2002, Theorem 19.4, for Householder's
@@ -25,19 +25,12 @@ from .linalg import EPS, TIE, Array
 # lost comes besides, see ``Fits.off``.
 BACKWARD = 64.0 * EPS
 
-
-# Where t = γ/2 is below this share of the squared lengths of columns, γ is lost beside them, and
-# columns that depend on each other up to rounding explain no more than if they were dependent.
-LOST_SHARE = 1e-26
-# A share that is divided by t takes t to be at least this share of the columns' squared lengths, so
-# that the quotient stays finite. It is then far above 1.
-LEAST_SHARE = 1e-60
 # An interval of t = γ/2 whose ends differ by at most this share of the upper end is not divided:
 # every support that may be best there is listed. A choice.
-NARROW = 1e-9
+CELL_TOLERANCE = 1e-9
 # At most this many intervals wait while another is divided. Halves in the logarithm end at
-# ``NARROW`` after some thirty divisions of a decade, so that few intervals wait at a time. At the
-# limit the cell counts as not divided.
+# ``CELL_TOLERANCE`` after some thirty divisions of a decade, so that few intervals wait at a time.
+# At the limit the cell counts as not divided.
 MAX_WAITING = 256
 # Supports are not told apart where their objectives exceed the least by at most (1 + this share)
 # times what rounding adds: however often an interval were divided, one half would have them and the
@@ -95,7 +88,10 @@ def value_between(low, high, share, yy):
     high = np.maximum(low, high)
     # The factors 4·EPS and 16·EPS are more than the few roundings of the formulas.
     chord = ((1.0 - share) * low + share * high) * (1.0 - 4.0 * EPS)
-    left, right = np.maximum(yy - low, 1e-16 * yy), np.maximum(yy - high, 1e-16 * yy)
+    left, right = (
+        np.maximum(yy - low, LEAST_GAIN_SHARE * yy),
+        np.maximum(yy - high, LEAST_GAIN_SHARE * yy),
+    )
     gain = left * right / ((1.0 - share) * right + share * left)
     return np.maximum(chord, yy - gain * (1.0 + 16.0 * EPS) - 16.0 * EPS * yy)
 
@@ -129,9 +125,9 @@ def hidden_share(fits, c, low, high):
     They are at most 2·fits.off of the columns' length.
     """
     square, size = fits.reach[c, 0] ** 2, fits.squares.shape[1]
-    lost = LOST_SHARE * square / size
+    lost = LOST_GAMMA_SHARE * square / size
     if fits.reach[c, 1] < 0.0:
-        lost = LEAST_SHARE * square
+        lost = LEAST_DIVISOR_SHARE * square
     elif fits.reach[c, 1] > 0.0 or high <= lost:
         return 0.0
     return 4.0 * size * fits.off[c] ** 2 * square / max(low, lost)
@@ -280,7 +276,7 @@ def divide(cell, others, lengths, listed, fits, work, found, n):
         low, high, here = waiting[top, 0], waiting[top, 1], active[top]
         left, alike = bracket(fits, lengths, low, high, listed, here, room)
         worse = others_are_worse(others, lengths[1], cell, low, high, room[4])
-        narrow = high - low <= NARROW * high or high <= NARROW * cell[1]
+        narrow = high - low <= CELL_TOLERANCE * high or high <= CELL_TOLERANCE * cell[1]
         if worse == -1 and low == cell[0] and high == cell[1]:
             return -3
         if worse <= 0 or (worse == 2 and narrow):

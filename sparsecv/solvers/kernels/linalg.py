@@ -19,10 +19,45 @@ Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Mask = NDArray[np.uint64]
 Record = TypeVar("Record")
-# Objectives tie that differ by at most this share of the smaller of the objective f and the gain
-# yᵀy − f. It is the error of a QR factorisation, about 1e-12 in tests.
-TIE = 1e-12
 EPS = float(np.finfo(np.float64).eps)  # 2⁻⁵²: twice the unit roundoff u of double precision
+# The shares that kernels leave to rounding stand here, as kernels import nothing of the package.
+# All others stand in ``core/rounding.py``. Objectives tie that differ by at most this share of the
+# smaller of the objective f and the gain yᵀy − f. It is the error of a QR factorisation, about
+# 1e-12 in tests.
+TIE = 1e-12
+# A pivot, what elimination leaves of a squared length, has no digits left below this share of that
+# squared length, and is replaced by it. So are the squared lengths of principal directions.
+LEAST_PIVOT = 1e-12
+# The least share of a squared length that enumeration leaves of it, as rounding may leave less than
+# 0. Exact shares are larger where elimination proves something. The number is a choice.
+LEAST_LEFT = 1e-14
+# Two ways of computing a gain agree far more closely than by this share of it. Enumeration divides
+# a pair out where the test without a division says that the pair gains at least what is needed less
+# this share. An exchange of members has to gain more than this share, as exchanges could else run
+# in a circle; and losses that a tree has updated along one path, some 1e-12 off, tie up to this
+# share. The number is a choice.
+GAIN_SHARE = 1e-10
+# A matrix whose factor only gives a direction in which to look, or coefficients at which a bound is
+# computed, gets pivots of at least this share of its mean or its largest diagonal entry: a choice.
+REGULAR_SHARE = 1e-10
+# Newton's steps, which a line search ends, take pivots of at least this share of a diagonal entry.
+# A coefficient that a step brings to at most the second share of the step becomes 0, as rounding
+# has left none of its digits. Both are choices.
+LEAST_NEWTON_PIVOT, TINY_SHARE_OF_A_STEP = 1e-11, 1e-13
+# The normal equations (G_S + ridge·I)β = b_S may be off by this share of the largest |b_j| after
+# updates of β; where they are off by more, β is refined. A gain errs by the square of that share.
+# The equations of a column that is added may be off by this share of its Schur complement.
+MAX_RESIDUAL_SHARE = 1e-9
+# A column counts as determined by others, so that formulas for exchanges say nothing of it, where
+# they leave at most this share of its squared length. It is a choice.
+DETERMINED_SHARE = 1e-9
+# Where t = γ/2 is below this share of the squared lengths of columns, γ is lost beside them, and
+# columns that depend on each other up to rounding explain no more than if they were dependent.
+LOST_GAMMA_SHARE = 1e-26
+# A share that is divided by t takes t to be at least the first share of the columns' squared
+# lengths, and a gain of which a multiple is divided is at least the second share of yᵀy, so that
+# quotients stay finite.
+LEAST_DIVISOR_SHARE, LEAST_GAIN_SHARE = 1e-60, 1e-16
 
 
 def mask_words(p: int) -> int:

@@ -240,7 +240,7 @@ class _Unsearched:
         self.limits = Limits()
 
     def left_out(self, at: SparseRidgeProblem) -> float:
-        """The share of an objective that is not searched for want of a column, which is 0."""
+        """Nothing is passed over that :meth:`open_bound` does not bound."""
         return 0.0
 
     def run(self, limits: Limits) -> Status:

@@ -16,6 +16,7 @@ from ..core.problem import SparseRidgeProblem, checked_sizes, checked_support
 from ..core.result import Status, Work
 from ..core.rounding import (
     CERTAIN_SHARE,
+    SIX_DIGITS_OF_SQUARES,
     UPDATED_SHARE,
     all_certain,
     certain,
@@ -35,9 +36,6 @@ from .tree import Leaps
 # (NaN), and the caller solves the problem without that row by itself; the other rows stay in the
 # shared tree. The value is a choice.
 LEAST_ONE_MINUS_LEVERAGE = 1e-5
-# The tree skips a row of response t if yᵀy − t² is below this share of yᵀy: then yᵀy − t² has fewer
-# than six correct digits. The value is a choice.
-LEAST_SHARE_OF_YY = 1e-10
 
 
 class DeletedFits(NamedTuple):
@@ -216,7 +214,7 @@ def shared_tree(
     tree = Leaps(problem, sizes, rows, targets, n_best)
     tree.begin()
     now, one_minus_leverage = tree.lists.now[0], tree.tree.one_minus_leverage[0]
-    skip = problem.yy - targets * targets < LEAST_SHARE_OF_YY * problem.yy
+    skip = problem.yy - targets * targets < SIX_DIGITS_OF_SQUARES * problem.yy
     skip |= one_minus_leverage < LEAST_ONE_MINUS_LEVERAGE
     if unwanted is not None:
         skip |= unwanted

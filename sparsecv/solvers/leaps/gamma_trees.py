@@ -27,6 +27,8 @@ from .tree import NOTHING, Leaps
 # Two γ are near each other if their places on ``ridge_scale`` differ by less than this number. The
 # number is a choice.
 NEAR = 0.7
+# On that scale a γ counts as at least this share of the largest eigenvalue of XᵀX. It is a choice.
+LEAST_GAMMA_AS_SHARE = 1e-14
 # A tree that has ended at a γ, the key, says this of every size s. The first array has at place s a
 # lower bound on the objectives of all supports that are not listed; −∞ says nothing. The second
 # array has in row s at most four listed supports, as masks over the units of the tree.
@@ -38,13 +40,13 @@ def ridge_scale(problem: SparseRidgeProblem, gammas: Sequence[float] | Array) ->
 
     The place of γ is log(γ + c), as a γ far below c hardly changes a fit. Here c is the harmonic
     mean of the eigenvalues of XᵀX, without those that are rounding of 0 because columns depend on
-    each other; c is 0 where rows are fewer than columns. A γ + c below 1e-14 of the largest
-    eigenvalue counts as that, a choice.
+    each other; c is 0 where rows are fewer than columns. A γ + c below
+    ``LEAST_GAMMA_AS_SHARE`` of the largest eigenvalue counts as that.
     """
     values, c = problem.data.singular[1], 0.0
     if values.size == problem.p and values[0] > 0.0:
         c = 1.0 / float(np.mean(values[values > DEPENDENT_SHARE * values[0]] ** -2.0))
-    least = 1e-14 * float(values[:1].sum()) ** 2 or 1.0  # All columns may be 0.
+    least = LEAST_GAMMA_AS_SHARE * float(values[:1].sum()) ** 2 or 1.0  # All columns may be 0.
     return np.asarray(np.log(np.maximum(np.asarray(gammas) + c, least)))
 
 

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.bounded_fit import BoundedFit, new_bounded_fit
+from ..core.rounding import BOUND_SHARE
 from ..kernels.by_reference import by_reference
 from ..kernels.compiled import kernel
 from ..kernels.linalg import (
@@ -246,8 +247,8 @@ def new_tree(
     added, losses = np.zeros((m, p)), np.zeros(problems)
     ties = 4 if n else 16 if bounded else 64
     # Many supports tie within bounds, as coefficients at bounds of 0 may be left out. A node is
-    # searched for supports that are better by more than 1e-9 of the objective: a choice.
-    lists = new_lists(m, sizes, problems, ties, n_best, 1e-9 if bounded else 0.0, cost)
+    # searched for supports that are better by more than ``BOUND_SHARE``.
+    lists = new_lists(m, sizes, problems, ties, n_best, BOUND_SHARE if bounded else 0.0, cost)
     return allocated(
         PlainTree if plain else LeapsTree,
         lengths,

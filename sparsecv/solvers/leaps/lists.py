@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..kernels.by_reference import by_reference
 from ..kernels.compiled import kernel
-from ..kernels.linalg import Array, Ints, Mask, allocated, later, mask_words, record
+from ..kernels.linalg import GAIN_SHARE, Array, Ints, Mask, allocated, later, mask_words, record
 
 NOW = np.dtype(
     [
@@ -115,8 +115,8 @@ def put_in_list(lists, size, i, loss):
 
     Where the list is full, the lexicographically last of the supports that tie with the worst makes
     way, but none of the ``rank`` best, on which bounds rest. Supports tie here if their losses
-    differ by a share of at most 1e-10, a choice that is far above the rounding of updates along one
-    path, about 1e-12 in tests, or by ``tie`` where that is less, and by ``tied_loss``.
+    differ by a share of at most ``GAIN_SHARE``, or by ``tie`` where that is less, and by
+    ``tied_loss``.
     """
     found, losses, last = lists.found, lists.loss[size, i], lists.loss.shape[2] - 1
     place = lists.n[size, i]
@@ -129,7 +129,7 @@ def put_in_list(lists, size, i, loss):
     lists.n[size, i] += 1
     if lists.n[size, i] <= last:
         return
-    place, tied = last, 1.0 + min(lists.now[0].tie, 1e-10)
+    place, tied = last, 1.0 + min(lists.now[0].tie, GAIN_SHARE)
     least = losses[last] - lists.now[0].tied_loss
     for t in range(lists.now[0].rank, last):
         if losses[t] * tied >= least and later(found, size, i, t, place):

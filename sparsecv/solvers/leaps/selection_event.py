@@ -30,7 +30,7 @@ from ...schedule import NODES_BETWEEN_LOOKS
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.result import Status, Work
-from ..core.rounding import UPDATED_SHARE, coefficient_spread
+from ..core.rounding import SUM_SHARE, UPDATED_SHARE, coefficient_spread
 from ..core.rows import DEPENDENT_SHARE
 from ..core.threads import on_one_thread
 from ..kernels.linalg import EPS, Array
@@ -164,7 +164,7 @@ class _Search:
         y, moved = left[:, :, :1], left[:, :, 1:]
         squares = np.square(moved), 2.0 * y * moved, np.square(y) + np.zeros_like(moved)
         value = np.stack([part.sum(axis=1) for part in squares], axis=2)
-        share = 1e-12
+        share = SUM_SHARE
         error = share * value  # (off_y + |v| off_δ)² is at most twice the sum of the squares.
         error[:, :, 0] += 2.0 * (1.0 + 1.0 / share) * off[:, 1:] ** 2
         error[:, :, 2] += 2.0 * (1.0 + 1.0 / share) * off[:, :1] ** 2

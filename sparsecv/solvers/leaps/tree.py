@@ -164,13 +164,16 @@ class Leaps:
         return self.table.stretch
 
     def left_out(self, at: SparseRidgeProblem) -> float:
-        """The share of an objective that columns left out by turning units may take off it.
+        """The share of an objective by which supports may be better that the tree has passed over.
 
-        A column of length ℓ takes at most ℓ²/(ℓ² + γ/2) of it. At a working γ they count as 0.
+        A column of length ℓ that was left out by turning units takes at most ℓ²/(ℓ² + γ/2) of it.
+        At a working γ such columns count as 0. Within bounds on coefficients nodes are searched
+        only for supports that are better by the share ``improvement``.
 
         at: The problem at the γ that is asked about.
         """
-        return 0.0 if at.gamma > at.given_gamma else 2.0 * self.table.lost / at.gamma
+        turned = 0.0 if at.gamma > at.given_gamma else 2.0 * self.table.lost / at.gamma
+        return turned + float(self.now("improvement"))
 
     def run(self, limits: Limits, known: NDArray[np.int64] | None = None) -> Status:
         """Search until no node is open, which is OPTIMAL, or return the limit that was reached.

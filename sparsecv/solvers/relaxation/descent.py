@@ -37,6 +37,10 @@ from .dual_bound import (
     worth,
 )
 
+# The share z at which a unit saves λ is looked for until the saving is λ up to this share: a
+# choice.
+LEVEL_TOLERANCE = 1e-8
+
 
 @kernel(inner=True)
 def coordinate(slope, q, weight, root_lam):
@@ -88,7 +92,7 @@ def best_share(w, units, u, level):
 
     The steps are Newton's for 1/√saving, which are exact for a unit of one column without bounds.
     They stay between shares that are known to be too small and too large. At most 12 steps are
-    taken, until the saving is λ up to a share of 1e-8: a share of any size gives a valid bound.
+    taken, until the saving is λ up to ``LEVEL_TOLERANCE``: a share of any size gives a valid bound.
     """
     low, high, z = 0.0, 1.0, 0.0
     saved, rate = share_slope(w, units, u, 1.0)
@@ -103,7 +107,7 @@ def best_share(w, units, u, level):
         if not low < z < high:
             z = 0.5 * (low + high)
         saved, rate = share_slope(w, units, u, z)
-        if abs(saved - level) <= 1e-8 * level:
+        if abs(saved - level) <= LEVEL_TOLERANCE * level:
             break
         if saved > level:
             low = z

@@ -23,15 +23,20 @@ import scipy.linalg as sla
 from numpy.typing import ArrayLike
 
 from ..core.problem import SparseRidgeProblem
-from ..core.rounding import BOUND_SHARE, SUM_SHARE, WIDENED_SHARE_OF_YY, share_of_products
+from ..core.rounding import (
+    BOUND_SHARE,
+    SUM_SHARE,
+    UNSEEN_SHARE,
+    WIDENED_SHARE_OF_YY,
+    share_of_products,
+)
 from ..kernels.linalg import EPS, Array
 from .dual_bound import BoundTerms, bound_terms, relative_rounding
 from .gram import GramForm
 from .perspective import checked_beta, perspective_relaxation
 
-# A singular value of X, or an eigenvalue of XᵀX, of at most this share of the largest counts as 0,
-# and the ridge alone bounds β along its direction.
-ZERO_SHARE = 1e-11
+# The best μ of a bound on a square is looked for from this share of the largest k on: a choice.
+END_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,7 @@ class Spectrum:
         top = float(s[0]) if s.size else 0.0
         off = 4.0 * (problem.p + X.shape[0]) * EPS * top
         off += 0.5 * problem.data.lost * float(np.linalg.norm(X))
-        kept = s > max(ZERO_SHARE * top, 2.0 * off)
+        kept = s > max(UNSEEN_SHARE * top, 2.0 * off)
         least = float(s[kept].min(initial=top))
         theta = off / least if kept.any() else 0.0
         return cls((1.0 - theta) * s[kept] ** 2 - off * least, Vt[kept], off * least)
@@ -75,7 +80,7 @@ class Spectrum:
         values, vectors = np.linalg.eigh(gram.G)
         most = max(float(gram.rounding.squares.sum()), 0.0)
         off = 4.0 * (n + values.size + 16) * EPS * most
-        kept = values > max(ZERO_SHARE * most, off)
+        kept = values > max(UNSEEN_SHARE * most, off)
         # Along the other directions the computed values are at least −off, as those of XᵀX are not
         # below 0.
         return cls(values[kept] - off, vectors.T[kept], 2.0 * off)
@@ -211,7 +216,9 @@ def extreme_square(e: Array, k: Array, greatest: bool) -> float:
     fixed, e, k = float(e[~moves] @ e[~moves]), e[moves], k[moves]
     if k.size == 0:
         return fixed
-    sign, end, low = (-1.0, float(k.max()), 1e-9 * float(k.max())) if greatest else (1.0, 0.0, 0.0)
+    sign, end, low = (
+        (-1.0, float(k.max()), END_TOLERANCE * float(k.max())) if greatest else (1.0, 0.0, 0.0)
+    )
     c = e * e * k
 
     def excess(step: float) -> float:  # at μ = sign·(end + step)

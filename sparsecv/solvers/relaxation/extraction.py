@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg as sla
 
+from ..core.rounding import SHIFT_SHARE
 from ..kernels.linalg import EPS, Array
 
 # Problems of more columns take the least eigenvalue of G as every entry of D, as the search for a
@@ -51,7 +52,7 @@ def largest_diagonal(G: Array, ridge: float, of_trace: float, plain: Array) -> A
         return plain
     # The steps need a regular matrix. What the shift lets D be too large by, :func:`allowed` takes
     # off again. It is at most half of what D may fall below 0.
-    shift = min(1e-8 * float(np.linalg.norm(G, 2)), 5e-4 * ridge)
+    shift = min(SHIFT_SHARE * float(np.linalg.norm(G, 2)), 5e-4 * ridge)
     D = np.zeros(p)
     try:
         inverse = np.asarray(np.linalg.inv(G + shift * np.eye(p)))

@@ -17,14 +17,12 @@ from numpy.typing import NDArray
 
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
+from ..core.rounding import COMPONENT_SHARE
 from ..kernels.linalg import EPS, Array
 from .dual_bound import BoundTerms, QuadraticForm, relative_rounding, unit_terms, weights
 from .extraction import MAX_COLUMNS, extraction, largest_diagonal
 from .gram_rounding import Rounding
 
-# Principal components of a group that are shorter than this share of the group's length are left
-# out, and count as rounding of the data.
-COMPONENT_SHARE = 1e-14
 # Rotating k columns moves each of them by at most this many units of rounding for each of the k, as
 # a share of the group's length: a singular value decomposition and a product are exact for such
 # columns (Higham 2002, Section 3.5, with a constant of 1 for each).

@@ -26,7 +26,7 @@ import numpy as np
 
 from ..core.leaves import FREE, IN
 from ..kernels.compiled import kernel
-from ..kernels.linalg import add, dot
+from ..kernels.linalg import LEAST_NEWTON_PIVOT, TINY_SHARE_OF_A_STEP, add, dot
 from .descent import measure, next_multiplier, relaxed_size
 from .dual_bound import gram_bound, gram_gradient, list_allowed
 
@@ -97,7 +97,7 @@ def factor_active(terms, node, s, m, work):
             v[a] = root_w[i] if sign > 0.0 else -root_w[i]
         U[a, m + 1] = v[a]
         # The factor only gives a direction for a line search: rounding may have taken the pivot.
-        least = 1e-11 * U[a, a] + 1e-300
+        least = LEAST_NEWTON_PIVOT * U[a, a] + 1e-300
         for q in range(0, a - a % 4, 4):  # four rows at a time: fewer passes over row a
             first, second, third, fourth = U[q, a], U[q + 1, a], U[q + 2, a], U[q + 3, a]
             for c in range(a, m + 2):
@@ -230,14 +230,13 @@ def line_search(w, node, s, n, work):
 def take_step(node, t, at, m, work):
     """Move β to β + td and update g; the coefficient in place ``at`` and tiny ones become 0.
 
-    A coefficient is tiny where it is at most 1e-13 of its step: rounding has left none of its
-    digits.
+    A coefficient is tiny where it is at most ``TINY_SHARE_OF_A_STEP`` of its step.
     """
     state, beta, g = node.state[0], node.beta[0], work.g
     for a in range(m):
         i = work.active[a]
         value = beta[i] + t * work.d[a]
-        if a == at or (state[i] == FREE and abs(value) <= 1e-13 * abs(work.d[a])):
+        if a == at or (state[i] == FREE and abs(value) <= TINY_SHARE_OF_A_STEP * abs(work.d[a])):
             value = 0.0
         beta[i] = value
     add(g, work.h, -t, g.shape[0])

@@ -18,6 +18,11 @@ from .dual_bound import BoundTerms, QuadraticForm
 from .gram import GramForm, residual_form, wants_gram
 from .relaxer import ACTIVE_COLUMNS, Relaxer
 
+# Steps go on as long as the objective of the relaxation falls by more than this share of itself.
+# The multiplier of the cardinality constraint is looked for up to the second share. Both are
+# choices.
+STEADY_TOLERANCE, LAMBDA_TOLERANCE = 1e-10, 1e-9
+
 
 @dataclass(frozen=True)
 class Relaxation:
@@ -190,7 +195,7 @@ class _Search:
     def keep(self) -> bool:
         """Keep β where its bound or objective is the best so far; go on from the best objective.
 
-        Returns: Whether the objective has fallen by more than 1e-10 of itself.
+        Returns: Whether the objective has fallen by more than ``STEADY_TOLERANCE`` of itself.
         """
         now, before = self.relaxer, self.value
         bound, root_lam, value = now.evaluated()
@@ -200,7 +205,7 @@ class _Search:
             self.kept, self.kept_root_lam, self.value = now.beta.copy(), root_lam, value
         elif value > self.value:
             now.start(self.kept, 0.0)
-        return self.value < before - 1e-10 * abs(before)
+        return self.value < before - STEADY_TOLERANCE * abs(before)
 
     @property
     def finished(self) -> bool:
@@ -217,7 +222,7 @@ class _Search:
         """
         self.keep()
         if not self.finished and self.relaxer.form.X.shape[0] == 0:
-            self.relaxer.relaxed(np.inf, multipliers=40, share=1e-9)
+            self.relaxer.relaxed(np.inf, multipliers=40, share=LAMBDA_TOLERANCE)
             self.keep()
         for most_active in (ACTIVE_COLUMNS, 1000):
             for rounds in (12, 24, 48):
@@ -253,7 +258,7 @@ class _Search:
             if not 0 < columns.size <= most_active or self.finished:
                 break
             part = now.on(columns)
-            part.relaxed(np.inf, multipliers=40, share=1e-9)
+            part.relaxed(np.inf, multipliers=40, share=LAMBDA_TOLERANCE)
             now.beta[:], now.node.lam[:] = 0.0, part.root_lam
             now.beta[columns] = part.beta
             if not self.keep():

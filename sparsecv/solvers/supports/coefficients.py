@@ -12,15 +12,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.rounding import TOUCHED
 from ..core.rows import DEPENDENT_SHARE, Rows
 from ..kernels.linalg import Array
 from .rounding import stacked
 
 # So many singular values are computed at a time, which takes some 10 MB. It is a choice.
 SUPPORTS_OF_A_BATCH = 2000
-# A column counts as one that a dependence touches where its entry in a null vector of length 1 is
-# above this number. Rounding makes of 0 some 1e-15; a smaller limit costs time alone.
-TOUCHED = 1e-12
 
 
 def dependent_share(data: Rows, s: int) -> float:

@@ -20,13 +20,19 @@ from numpy.typing import NDArray
 
 from ..kernels.by_reference import by_reference
 from ..kernels.compiled import kernel
-from ..kernels.completion import LEAST_PIVOT
-from ..kernels.linalg import Array, Ints, add, allocated, dot, record
+from ..kernels.linalg import (
+    DETERMINED_SHARE,
+    GAIN_SHARE,
+    LEAST_PIVOT,
+    MAX_RESIDUAL_SHARE,
+    Array,
+    Ints,
+    add,
+    allocated,
+    dot,
+    record,
+)
 
-# The normal equations (G_S + ridge·I)β = b_S may be off by this share of the largest |b_j| after
-# updates of β; where they are off by more, β is refined. A gain errs by the square of that share.
-# The equations of a column that is added may be off by this share of its Schur complement.
-MAX_RESIDUAL_SHARE = 1e-9
 # A β that is off after this many refinements by A, each of which costs n², belongs to an A that has
 # lost its digits: all arrays are then computed anew, which costs n²p. The number was chosen by
 # timing nearly dependent columns.
@@ -396,14 +402,14 @@ def settle(s, units, ridge, k):
             columns[j].value = bound
             shift_held(s, n - 1, j, -bound)
             continue
-        most, freed = 1e-10 * abs(gain), -1
+        most, freed = GAIN_SHARE * abs(gain), -1
         for i in range(k):
             u = of[i].member
             for j in range(of[u].first, of[u + 1].first):
                 value, length = columns[j].value, s.d[j]
                 slope = s.c[j] - ridge * value
                 room = value < columns[j].upper if slope > 0.0 else value > columns[j].lower
-                independent = length > 1e-9 * (s.G[j, j] + ridge)
+                independent = length > DETERMINED_SHARE * (s.G[j, j] + ridge)
                 held = columns[j].place < 0
                 if held and room and independent and slope * slope > most * length:
                     most, freed = slope * slope / length, j

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.problem import SparseRidgeProblem
-from ..kernels.linalg import Array
+from ..kernels.linalg import LEAST_PIVOT, Array
 from .rounding import Support, complete_support
 
 # Supports are searched among the columns that are most correlated with y. Their number is
@@ -134,6 +134,6 @@ def principal_directions(
             G[:, begin:end] = G[:, begin:end] @ directions
             G[begin:end] = directions.T @ G[begin:end]
             b[begin:end] = directions.T @ b[begin:end]
-            stay[begin : end - 1] = squares[:-1] > 1e-12 * squares[-1]
+            stay[begin : end - 1] = squares[:-1] > LEAST_PIVOT * squares[-1]
         ends.append(ends[-1] + int(stay[begin:end].sum()))
     return G[np.ix_(stay, stay)], b[stay], np.array(ends)

@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels.completion import LEAST_PIVOT
-from ..kernels.linalg import Array
+from ..kernels.linalg import LEAST_PIVOT, Array
 
 Support = NDArray[np.intp]
 

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from ..kernels.by_reference import by_reference
 from ..kernels.compiled import kernel
-from ..kernels.completion import LEAST_PIVOT
-from ..kernels.linalg import TIE, Array, Ints, allocated, column_worth, record
+from ..kernels.linalg import LEAST_PIVOT, TIE, Array, Ints, allocated, column_worth, record
 from .members import (
     Swaps,
     Units,

@@ -11,8 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..kernels.compiled import kernel
-from ..kernels.completion import LEAST_PIVOT
-from ..kernels.linalg import add, column_worth, dot, factor_row
+from ..kernels.linalg import GAIN_SHARE, LEAST_PIVOT, add, column_worth, dot, factor_row
 from .members import attained_gain, invert_on, join, leave, load_members, recompute
 
 # Within bounds swaps from one support end after this many swaps in a row that did not keep what
@@ -220,7 +219,7 @@ def swap_from(s, units, ridge, k, most, gain):
     """:func:`swap_search` from a support whose arrays are computed and whose gain is given."""
     of, broken = units.of, 0
     for _ in range(most):
-        i, u = best_swap(s, units, ridge, k, 1e-10 * abs(gain))
+        i, u = best_swap(s, units, ridge, k, GAIN_SHARE * abs(gain))
         if i < 0:
             break
         before = of[i].member

@@ -184,6 +184,9 @@ NODES_FOR_DIGITS = 20_000_000
 # Before enumeration on a triangular factor, branch and bound gets so many times the time that
 # enumeration takes, and at least so many seconds. Both numbers are choices.
 TIMES_OF_ENUMERATION_BEFORE_DIGITS, LEAST_SECONDS_BEFORE_DIGITS = 2.0, 2.0
+# Visiting every support takes so many seconds for each, and for each row of supports with all but
+# the last column in common: measured, on one core.
+SECONDS_OF_A_SUPPORT, SECONDS_OF_A_ROW = 0.4e-9, 70e-9
 # The search for a first incumbent under constraints gets one of so many parts of the time left.
 PARTS_OF_A_FIRST_INCUMBENT = 5.0
 # The first so many relaxations of a plain tree are those of rough nodes: coordinate descent ends

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError, is_number
-from ..solvers.core.rounding import EQUAL_SHARE
 
 Array = NDArray[np.float64]
+# A rank that rounding leaves above a whole number by no more than this counts as that number.
+WHOLE_TOLERANCE = 1e-9
 
 
 def checked_coverage(coverage: Any) -> float:
@@ -52,7 +53,7 @@ class FoldModels:
         is below 1/α − 1, too few rows for the coverage.
         """
         n = self.residual.size
-        rank = math.ceil(coverage * (n + 1) - EQUAL_SHARE)  # The difference is rounding alone.
+        rank = math.ceil(coverage * (n + 1) - WHOLE_TOLERANCE)
         ends = np.full((len(X), 2), (-np.inf, np.inf))
         if rank > n:
             return ends

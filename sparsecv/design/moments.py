@@ -15,9 +15,9 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
 
-from ..solvers.core.rows import Rows, triangle_of
+from ..solvers.core.rows import Rows, lost_by_factoring, triangle_of
 from ..solvers.core.threads import cached
-from .design import EPS, Array, Summary, centre
+from .design import Array, Summary, centre
 from .folds import Index
 
 # LAPACK's QR factorisation of stacked triangles works on this many columns at a time. The value is
@@ -130,7 +130,7 @@ class Moments:
         The rows of the triangle stand for all n rows, and carry the rounding of their products.
         """
         made = Rows(self.triangle / scale)
-        made.n, made.lost = self.n, 2.0 * self.height * EPS
+        made.n, made.lost = self.n, lost_by_factoring(self.height)
         return made
 
     def about(self, origin: Array, tail: Array | float = 0.0) -> Moments:

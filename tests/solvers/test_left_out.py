@@ -171,7 +171,7 @@ def test_a_leaf_is_closed_by_the_coefficients_that_are_written(seed: int) -> Non
     form = certificate.Form.of(problem, GramForm.of(problem), np.zeros(4), np.ones(4))
     beta = np.linalg.lstsq(X, y)[0] * (1.0 + 0.02 * rng.standard_normal(4))
     leaf = Leaves.one(np.zeros(4, dtype=np.int8), beta, 0.0, -np.inf)
-    room = certificate.ROUNDING * form.gram.yy
+    room = certificate.WRITTEN_SHARE_OF_YY * form.gram.yy
     goal = float(form.bounds(leaf)[0]) - 1.0001 * room
     units = IntegerScale.of([["1"]] * 5, np.ones(4), 1.0)
     (point,), (closed,) = certificate.points_of([form], [goal], [[np.arange(2)]], leaf, units)

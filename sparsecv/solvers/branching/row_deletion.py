@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from ..core.leaves import FREE, IN, Leaves
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
-from ..core.rounding import BOUND_SHARE, DIFFERENCE_SHARE
+from ..core.rounding import BOUND_SHARE, DIFFERENCE_SHARE, eigenvalue_loss
 from ..core.threads import cached
 from ..kernels.by_reference import by_reference
 from ..kernels.compiled import kernel
@@ -354,7 +354,7 @@ class LeftOut:
         eigenvalues by at most 4p roundings of the largest, which is at most the trace.
         """
         trace = max(float(self.rounding.squares.sum()), 0.0)
-        return (self.rounding.eps + 4.0 * self.gram.b.size * EPS) * trace
+        return self.rounding.eps * trace + eigenvalue_loss(self.gram.b.size, trace)
 
     @cached
     def eigen(self) -> tuple[Array, Array]:

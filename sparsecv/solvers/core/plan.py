@@ -22,6 +22,8 @@ from ...schedule import (
     NODES_OF_A_SHORT_TREE,
     NODES_OF_FIRST_TURN,
     QUICK_SUPPORTS,
+    SECONDS_OF_A_ROW,
+    SECONDS_OF_A_SUPPORT,
     SHARE_OF_A_SHORT_TREE,
     SHARE_OF_NODES_WITHIN_BOUNDS,
     TIMES_OF_ENUMERATION_BEFORE_DIGITS,
@@ -44,10 +46,6 @@ HOPELESS_SHARE = 1e-6
 # products take more bytes than this, the search ends with the best support known. The number is a
 # choice.
 MAX_BYTES_OF_A_MATRIX = 1_500_000_000
-
-# Visiting every support takes so many seconds for each, and for each row of supports with all but
-# the last column in common: measured, on one core.
-SECONDS_OF_A_SUPPORT, SECONDS_OF_A_ROW = 0.4e-9, 70e-9
 
 LEAPS = "leaps and bounds"
 BRANCH = "branch and bound"

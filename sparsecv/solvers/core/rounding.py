@@ -211,6 +211,19 @@ def share_of_products(terms: int) -> float:
     return 2.0 * (terms + 8) * EPS
 
 
+def eigenvalue_loss(size: int, scale: float) -> float:
+    """What computed eigenvalues of a symmetric matrix, or singular values, may be off by.
+
+    That is a small multiple of size·u times their largest absolute value (backward stability), for
+    which 8 size·u is taken; also by so much Cholesky's method may hide that the least eigenvalue is
+    below 0 (Rump 2006).
+
+    size: The number of rows of the matrix, or of rows and columns together.
+    scale: The largest absolute value of an eigenvalue, at least, such as the trace of XᵀX.
+    """
+    return 4.0 * size * EPS * scale
+
+
 def coefficient_spread(problem: SparseRidgeProblem, gamma: float | None = None) -> float:
     """2√(Σ ℓ_j²/γ): Σ ℓ_j|β_j| of a fit of objective 2f is at most this number times √f.
 

@@ -140,8 +140,7 @@ class Rows:
     n: The number of rows of the table; None where only matrices are known.
     gram: For a problem that was made from a Gram matrix, what its root is off by; else None.
     lost: Bounds the error of a product of two columns of the factor, relative to the product of
-        their lengths. Householder's QR of m rows moves each column by at most m·u of its length, u
-        the rounding unit (Higham 2002, Theorem 19.4, with a constant of 1).
+        their lengths: :func:`lost_by_factoring`.
     zero_share: Searches replace γ where √(γ/2) is below this share of the longest length.
     """
 
@@ -151,7 +150,7 @@ class Rows:
         self.rows = triangle_of(rows) if is_long(m, width) and needed else rows
         self.n: int | None = m
         self.gram: GramError | None = None
-        self.lost = 2.0 * m * EPS if m > width else 0.0
+        self.lost = lost_by_factoring(m) if m > width else 0.0
         self.zero_share = ZERO_SHARE
 
     def predicting(self, coef: Array) -> Rows:
@@ -316,6 +315,15 @@ class Rows:
         if self.gram is not None:
             scaled.gram = self.gram._replace(squares=self.gram.squares / whole**2)
         return scaled
+
+
+def lost_by_factoring(m: int) -> float:
+    """What products of two columns lose, as a share of their lengths, as m rows become a triangle.
+
+    Householder's QR of m rows moves each column by at most m·u of its length, u the rounding unit
+    (Higham 2002, Theorem 19.4, with a constant of 1).
+    """
+    return 2.0 * m * EPS
 
 
 def is_long(m: int, width: int) -> bool:

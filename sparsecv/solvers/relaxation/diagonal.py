@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from ..core.leaves import FREE, IN, OUT, Leaves
 from ..core.limits import Limits
-from ..kernels.linalg import EPS, Array
+from ..core.rounding import eigenvalue_loss
+from ..kernels.linalg import Array
 from .dual_bound import gram_arrays, unit_terms, weights
 from .extraction import MAX_COLUMNS, largest_diagonal
 from .gram import GramForm
@@ -154,8 +155,8 @@ class _Node:
         )
         trace = float(self.terms.length @ self.terms.length)
         # Where Cholesky's method succeeds on an m × m matrix no eigenvalue is below
-        # −(m + 2)u·trace, u = 2⁻⁵³ (Rump 2006); eight times that is taken, EPS being 2u.
-        self.lost = (4.0 * (m + 2) * EPS + gram.rounding.eps) * trace
+        # −(m + 2)u·trace, u = 2⁻⁵³ (Rump 2006), of which eight times is taken.
+        self.lost = eigenvalue_loss(m + 2, trace) + gram.rounding.eps * trace
 
     def of(self, D: Array) -> Array:
         """A diagonal (p,) restricted to the node: (m,), 0 on included columns."""

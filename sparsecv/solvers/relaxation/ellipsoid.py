@@ -28,9 +28,10 @@ from ..core.rounding import (
     SUM_SHARE,
     UNSEEN_SHARE,
     WIDENED_SHARE_OF_YY,
+    eigenvalue_loss,
     share_of_products,
 )
-from ..kernels.linalg import EPS, Array
+from ..kernels.linalg import Array
 from .dual_bound import BoundTerms, bound_terms, relative_rounding
 from .gram import GramForm
 from .perspective import checked_beta, perspective_relaxation
@@ -67,7 +68,7 @@ class Spectrum:
         X = problem.triangle[:, : problem.p]
         _, s, Vt = sla.svd(X, full_matrices=False, check_finite=False)
         top = float(s[0]) if s.size else 0.0
-        off = 4.0 * (problem.p + X.shape[0]) * EPS * top
+        off = eigenvalue_loss(problem.p + X.shape[0], top)
         off += 0.5 * problem.data.lost * float(np.linalg.norm(X))
         kept = s > max(UNSEEN_SHARE * top, 2.0 * off)
         least = float(s[kept].min(initial=top))
@@ -79,7 +80,7 @@ class Spectrum:
         """The bound from the Gram matrix of n rows: with half of the digits, in less time."""
         values, vectors = np.linalg.eigh(gram.G)
         most = max(float(gram.rounding.squares.sum()), 0.0)
-        off = 4.0 * (n + values.size + 16) * EPS * most
+        off = eigenvalue_loss(n + values.size + 16, most)
         kept = values > max(UNSEEN_SHARE * most, off)
         # Along the other directions the computed values are at least −off, as those of XᵀX are not
         # below 0.

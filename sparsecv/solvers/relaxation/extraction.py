@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg as sla
 
-from ..core.rounding import SHIFT_SHARE
+from ..core.rounding import SHIFT_SHARE, eigenvalue_loss
 from ..kernels.linalg import EPS, Array
 
 # Problems of more columns take the least eigenvalue of G as every entry of D, as the search for a
@@ -29,7 +29,7 @@ def extraction(G: Array, rank: int, eps: float) -> Array:
         return np.zeros(p)
     lengths = np.sqrt(squares)
     values = np.linalg.eigvalsh(G / lengths / lengths[:, None])
-    least = values[0] - 4.0 * p * EPS * values[-1] - 2.0 * eps * p
+    least = values[0] - eigenvalue_loss(p, values[-1]) - 2.0 * eps * p
     return squares * max(0.0, float(least)) * (1.0 - 4.0 * EPS)
 
 
@@ -69,14 +69,13 @@ def largest_diagonal(G: Array, ridge: float, of_trace: float, plain: Array) -> A
 def allowed(G: Array, D: Array, of_trace: float) -> Array:
     """D, lowered where G − D ⪰ 0 would otherwise not be certain for the exact G.
 
-    Computed eigenvalues of a symmetric p × p matrix A are off by at most a small multiple of
-    p·u·‖A‖, u = 2⁻⁵³ (backward stability; Higham 2002, Section 3.5 for the products). 8p·u·‖A‖ is
-    taken, where the eigenvalues and the largest diagonal entry of G bound ‖A‖. What G is off by is
-    at most ``of_trace`` of its trace. D is lowered by both errors less the least eigenvalue.
+    What eigenvalues are off by is a share of the norm of G − D, which the eigenvalues and the
+    largest diagonal entry of G bound. What G is off by is at most ``of_trace`` of its trace. D is
+    lowered by both errors less the least eigenvalue.
     """
     values = np.linalg.eigvalsh(G - np.diag(D))
     scale = float(np.abs(values).max()) + float(np.diag(G).max())
-    lost = 4.0 * D.size * EPS * scale + of_trace * float(np.trace(G))
+    lost = eigenvalue_loss(D.size, scale) + of_trace * float(np.trace(G))
     return np.asarray(D + min(float(values[0]) - lost, 0.0))
 
 

@@ -94,6 +94,10 @@ def test_one_page_has_every_budget() -> None:
     assert list(house.budgets_elsewhere(house.read_modules(ROOT))) == []
 
 
+def test_shares_of_rounding_have_their_owners() -> None:
+    assert list(house.small_literals(house.read_modules(ROOT))) == []
+
+
 def test_booleans_are_given_by_name() -> None:
     assert list(house.bare_booleans(house.read_modules(ROOT))) == []
 

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem, checked_sizes
 from ..core.result import Answer, Status, Work, nothing_left
-from ..core.rounding import share_of_products, support_bound
+from ..core.rounding import SUM_SHARE, projection_loss, share_of_products, support_bound
 from ..core.rows import DEPENDENT_SHARE, LOST_SHARE
 from ..core.ties import ranking
 from ..kernels.enumeration import every_support, visit
-from ..kernels.linalg import EPS, TIE
+from ..kernels.linalg import TIE
 from ..supports.rounding import pad_support
 
 
@@ -62,7 +62,7 @@ class Enumeration:
         fits = [problem.fit(s) for s in options]
         chosen = ranking(fits, options)[0]
         objective = fits[chosen].objective
-        bound = min(least, objective) * (1.0 - 64.0 * EPS)
+        bound = min(least, objective) * (1.0 - SUM_SHARE)
         work = Work(search.visited, limits.elapsed())
         return _answer(problem, (size, options[chosen], objective), bound, status, work)
 
@@ -77,9 +77,7 @@ class _Enumerator:
         lengths = np.linalg.norm(R[:, :-1], axis=0)
         lengths[lengths == 0.0] = 1.0
         self.columns, self.y = R[:, :-1] / lengths, np.ascontiguousarray(R[:, -1])
-        # In units of a column's length, QR loses at most EPS for each of p rows, and each of the
-        # picked columns at most 8 EPS more, by elimination and projection.
-        self.off = 0.5 * problem.data.lost + EPS * (problem.p + 8.0 * (most + 2.0))
+        self.off = 0.5 * problem.data.lost + projection_loss(problem.p, most)
         # The searches that were begun, by size, and the supports that each has started from.
         self.begun: dict[int, tuple[Any, list[NDArray[np.intp]]]] = {}
 
@@ -150,7 +148,7 @@ def _bound_in_box(problem: SparseRidgeProblem, support: NDArray[np.intp]) -> flo
     share = share_of_products(sum(X.shape)) + data.lost
     length = share * (math.sqrt(data.yy) + float(np.abs(coef) @ lengths))
     slope, left = residual @ X - ridge * coef, float(np.linalg.norm(residual))
-    off = lengths * (share * left + length) + 4.0 * EPS * ridge * np.abs(coef)
+    off = lengths * (share * left + length) + share * ridge * np.abs(coef)
     worth = np.maximum((slope + off) * (high - coef), (slope - off) * (low - coef))
     least = max(left - length, 0.0) ** 2 + ridge * float(coef @ coef)
     # The squares and sums of these two lines lose at most 4 shares.

@@ -17,10 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.leaves import FREE, IN, OUT
+from ..core.rounding import SUM_SHARE
 from ..kernels.by_reference import by_reference
 from ..kernels.compiled import kernel
 from ..kernels.completion import Completion, PartialSupport, complete, order_by_share
-from ..kernels.linalg import EPS, Array, Ints, add
+from ..kernels.linalg import Array, Ints, add
 from ..relaxation.descent import measure, share_of
 from ..relaxation.dual_bound import (
     BoundTerms,
@@ -248,7 +249,7 @@ def share_out(st, node, k, n):
 
     With the k largest shares replaced by the shares of any k columns, the bound holds for supports
     with these columns (EC.1, first paper, for k columns at once). Adding up at most 2k + 1 numbers
-    loses at most 2k + 1 roundings of the sum (Higham 2002, eq. 4.4); 512 roundings are taken off.
+    loses at most 2k + 1 roundings of the sum (Higham 2002, eq. 4.4); ``SUM_SHARE`` is taken off.
 
     k, n: Numbers of columns still to choose and of free columns.
     Returns: The sum of shares up to which that bound is at least the incumbent's objective.
@@ -262,7 +263,7 @@ def share_out(st, node, k, n):
         i = st.listed[f]
         share[f] = top[k + 1] * raised(g[i], terms.length[i], terms.w[i], top[k + 2])
     order_by_share(st.columns, share, n)
-    return bound + total - now.upper - 512.0 * EPS * (abs(bound) + total + now.upper)
+    return bound + total - now.upper - SUM_SHARE * (abs(bound) + total + now.upper)
 
 
 @kernel(inner=True)

@@ -21,12 +21,11 @@ from numpy.typing import NDArray
 from ..core.leaves import FREE, IN, Leaves
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
-from ..core.rounding import BOUND_SHARE, DIFFERENCE_SHARE, eigenvalue_loss
+from ..core.rounding import BOUND_SHARE, DIFFERENCE_SHARE, STEP_SHARE, eigenvalue_loss
 from ..core.threads import cached
 from ..kernels.by_reference import by_reference
 from ..kernels.compiled import kernel
 from ..kernels.linalg import (
-    EPS,
     REGULAR_SHARE,
     Array,
     Ints,
@@ -446,7 +445,7 @@ class LeftOut:
             owner=owner,
             part=1.0 / np.bincount(owner)[owner],
             yy=gram.yy - np.diff(squares[self.start]),
-            w=np.where(shift == 0.0, ridge, (ridge - shift) * (1.0 - 2.0 * EPS)),
+            w=np.where(shift == 0.0, ridge, (ridge - shift) * (1.0 - STEP_SHARE)),
             shift=shift,
             scaled=(shift == 0.0) & multiples,
             extracted=extracted,

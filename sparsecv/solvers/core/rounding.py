@@ -46,6 +46,10 @@ CERTAIN_SHARE, CERTAIN_SHARE_OF_YY = 1e-5, 1e-20
 # Sums and updates from node to node lose at most this share of an objective, as a node is computed
 # anew where it has lost four digits: some 1e-12 in tests.
 UPDATED_SHARE = 1e-11
+# Supports in a tree tie, so that fresh fits compare them, where their losses differ by a share of
+# at most ``UPDATED_SHARE`` and so much for each unit of the largest variance inflation factor, or
+# by the second number if that is less. What is proved does not depend on this window.
+TIED_PER_INFLATION, MOST_TIED = 20.0 * EPS, 1e-5
 # A bound by branch and bound, or by another solver, gives up this share of itself, and a fit that
 # is the bound besides the second share, of yᵀy. A bound of an unfinished tree has to exceed an
 # incumbent by the first share to count as proof; an incumbent is optimal where a bound is within
@@ -57,8 +61,9 @@ BOUND_SHARE, FITTED_SHARE_OF_YY = 1e-9, 1e-12
 # predictions by the second share of themselves. The formulas lose some 1e-15 to 1e-13 of the same
 # numbers, and the shares are choices.
 WIDENED_SHARE_OF_YY, WIDENED_SHARE_OF_CENTRE = 1e-13, 1e-12
-# A square, or a difference of two numbers, of intervals of errors is widened by this share. It
-# takes at most four roundings of relative error 1.1e-16, less than half of the share together.
+# A square, or a difference of two numbers, of intervals of errors is widened by this share; so is a
+# product of up to three numbers lowered. Either takes at most four roundings of relative error
+# 1.1e-16, less than half of the share together.
 STEP_SHARE = 1e-15
 # Sums of floating-point numbers are taken to be off by at most this share of the sum of their
 # absolute values. A sum of m terms is off by at most m times 1.1e-16, so that this serves sums of
@@ -79,7 +84,8 @@ SOLVER_SHARE_OF_YY = 2e-9
 # an objective may be off by less than that. It is a choice.
 SCREENED_SHARE_OF_YY = 1e-10
 # The part of a squared length that lies along singular vectors, or beside them, is off by at most
-# this share of the whole. Sums of 100 terms lose a tenth of the share. It is a choice.
+# this share of the whole; so is an objective less what a deleted row takes, as a share of both.
+# Sums of 100 terms lose a tenth of the share. It is a choice.
 DIFFERENCE_SHARE = 1e-13
 # What exchanging a column changes in an objective is off by less than this share of yᵀy times the
 # root of a column's variance inflation factor. It is a choice.
@@ -222,6 +228,15 @@ def eigenvalue_loss(size: int, scale: float) -> float:
     scale: The largest absolute value of an eigenvalue, at least, such as the trace of XᵀX.
     """
     return 4.0 * size * EPS * scale
+
+
+def projection_loss(columns: int, picks: int) -> float:
+    """What QR of a factor and projections on picked columns move a column by, as a share of it.
+
+    QR loses at most EPS for each of the columns of the factor, and elimination and projection at
+    most 8 EPS for each of the picked columns.
+    """
+    return EPS * (columns + 8.0 * (picks + 2.0))
 
 
 def coefficient_spread(problem: SparseRidgeProblem, gamma: float | None = None) -> float:

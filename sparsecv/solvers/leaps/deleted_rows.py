@@ -16,7 +16,9 @@ from ..core.problem import SparseRidgeProblem, checked_sizes, checked_support
 from ..core.result import Status, Work
 from ..core.rounding import (
     CERTAIN_SHARE,
+    MOST_TIED,
     SIX_DIGITS_OF_SQUARES,
+    TIED_PER_INFLATION,
     UPDATED_SHARE,
     all_certain,
     certain,
@@ -27,7 +29,7 @@ from ..core.rows import DEPENDENT_SHARE, MAX_COLUMNS
 from ..core.subset_fit import independent_columns, inflation_factors
 from ..core.threads import on_one_thread
 from ..kernels.fits import LEAST_SINGULAR_VALUE_OF_QUICK_FITS
-from ..kernels.linalg import EPS, TIE, Array, from_mask
+from ..kernels.linalg import TIE, Array, from_mask
 from .open_nodes import LeafFits, prediction_ranges
 from .tree import Leaps
 
@@ -220,7 +222,7 @@ def shared_tree(
         skip |= unwanted
     if not skip.all():
         least = float(one_minus_leverage[~skip].min())
-        now.tie = min(now.tie + 20.0 * EPS / least, 1e-5)
+        now.tie = min(now.tie + TIED_PER_INFLATION / least, MOST_TIED)
         now.reach /= math.sqrt(least)
         skip |= not _all_certain(tree, ~skip)
     tree.exclude(np.flatnonzero(skip))

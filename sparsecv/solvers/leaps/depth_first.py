@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..core.rounding import UPDATED_SHARE
+from ..core.rounding import MOST_TIED, TIED_PER_INFLATION, UPDATED_SHARE
 from ..kernels.compiled import kernel
 from ..kernels.linalg import EPS, dot, has_bit, order_steps
 from .inverse import evaluate_columns
@@ -92,7 +92,10 @@ def begin(tree):
         now.inflation += factor
         # Within bounds on coefficients a fit explains at most ‖Xβ‖ ≤ 2|y|.
         now.reach += (2.0 if tree.bounded > 0 else 1.0) * np.sqrt(factor)
-    now.tie, now.tied_loss = min(UPDATED_SHARE + 20.0 * EPS * inflation, 1e-5), 2.0 * EPS * now.full
+    now.tie, now.tied_loss = (
+        min(UPDATED_SHARE + TIED_PER_INFLATION * inflation, MOST_TIED),
+        2.0 * EPS * now.full,
+    )
     tree.loss[0, 0] = 0.0
     if tree.bounded > 0:
         begin_within(tree)

@@ -23,10 +23,10 @@ from ..core.limits import Limits
 from ..core.plan import refuse_many_columns
 from ..core.problem import SparseRidgeProblem, checked_sizes
 from ..core.result import Status
-from ..core.rounding import coefficient_spread, rounding_margin
+from ..core.rounding import DIFFERENCE_SHARE, coefficient_spread, rounding_margin
 from ..core.threads import on_one_thread
 from ..kernels import envelope
-from ..kernels.linalg import EPS, Array, mask_rows, placed
+from ..kernels.linalg import Array, mask_rows, placed
 from ..supports.rounding import pad_support
 from .deleted_rows import at_unit_length, shared_tree
 from .tree import Leaps
@@ -134,7 +134,8 @@ class NearBest:
         else:
             residual, left = tree.deleted_residual[0, of], tree.one_minus_leverage[0, of]
             full = full - residual * residual * left
-            lost = 256.0 * EPS * (problem.yy + residual * residual) + problem.zero_loss(problem.yy)
+            lost = DIFFERENCE_SHARE * (problem.yy + residual * residual)
+            lost += problem.zero_loss(problem.yy)
             lost, yy = lost / left, np.maximum(yy - deleted[1][of] ** 2, 0.0)
         tie, reach = search.now("tie"), search.reach
         spread, left_out = search.stretch * coefficient_spread(problem), search.left_out(problem)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg as sla
 
-from ..core.rounding import SHIFT_SHARE, eigenvalue_loss
-from ..kernels.linalg import EPS, Array
+from ..core.rounding import SHIFT_SHARE, STEP_SHARE, eigenvalue_loss
+from ..kernels.linalg import Array
 
 # Problems of more columns take the least eigenvalue of G as every entry of D, as the search for a
 # diagonal of largest trace, and the fit of a diagonal to a node, take O(p³) operations a step. The
@@ -30,7 +30,7 @@ def extraction(G: Array, rank: int, eps: float) -> Array:
     lengths = np.sqrt(squares)
     values = np.linalg.eigvalsh(G / lengths / lengths[:, None])
     least = values[0] - eigenvalue_loss(p, values[-1]) - 2.0 * eps * p
-    return squares * max(0.0, float(least)) * (1.0 - 4.0 * EPS)
+    return squares * max(0.0, float(least)) * (1.0 - STEP_SHARE)
 
 
 def largest_diagonal(G: Array, ridge: float, of_trace: float, plain: Array) -> Array:

@@ -291,8 +291,10 @@ class Surface:
 
     def _fold_errors(self, gamma: float) -> Array:
         """Sums of squared errors, shape (τ, k), at a γ that has been visited; ∞ at the size 0."""
-        errors = self.ledger.answer.error[self.rows[gamma], :, : self.ledger.k]
-        return np.asarray(np.where(self.taus[:, None] > 0, errors, np.inf))
+        errors = np.array(self.ledger.answer.error[self.rows[gamma], :, : self.ledger.k])
+        if self.taus[0] == 0:
+            errors[0] = np.inf
+        return errors
 
     def supports(self, gamma: float, tau_index: int) -> list[Support]:
         """The support of every fold's answer at one pair, which the γ step holds fixed."""

@@ -14,7 +14,7 @@ from .core.threads import on_one_thread, threads_for
 from .kernels.linalg import Array
 from .leaps.all_sizes import best_subsets
 from .leaps.gamma_trees import Listed
-from .ridge_fits import Support, SupportPath, path_of_no_column
+from .ridge_fits import Support, SupportPath
 from .supports.path import GrownUnits
 
 
@@ -77,12 +77,13 @@ def support_path(
     """
     if solver not in SOLVERS:
         raise ValueError(f"solver must be one of {', '.join(SOLVERS)}; got {solver!r}")
-    none = None
-    if (every := np.asarray(sizes)).size and every.flat[0] == 0:
-        none, sizes = path_of_no_column(problem, np.asarray(gammas, dtype=np.float64)), every[1:]
-        if every.size == 1:
-            return none
-    path, limits = PathProblem(problem, gammas, sizes, listed, grown), limits or Limits()
+    every = np.asarray(sizes)
+    some = every[1:] if every.size and every.flat[0] == 0 else every
+    if every.size == 1 and some.size == 0:
+        given, no_size = np.asarray(gammas, dtype=np.float64), np.empty(0, dtype=np.intp)
+        none = np.empty((given.size, 0, 0), dtype=np.int64)
+        return SupportPath.empty(given, no_size, none).after_no_column(problem)
+    path, limits = PathProblem(problem, gammas, some, listed, grown), limits or Limits()
     with threads_for(problem):
         for g in range(len(path.at)):
             reached = limits.reached(0)
@@ -90,7 +91,8 @@ def support_path(
                 SOLVERS[solver].answer(path, g, limits)
             else:
                 path.pass_over(g, limits, reached)
-        return path.fitted() if none is None else path.fitted().after(none)
+        found = path.fitted()
+        return found if some.size == every.size else found.after_no_column(problem)
 
 
 @on_one_thread

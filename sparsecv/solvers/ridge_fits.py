@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,23 +87,28 @@ class SupportPath:
             n_trees=np.zeros(gammas.size, dtype=np.int64),
         )
 
-    def after(self, first: SupportPath) -> SupportPath:
-        """This path with the sizes of another path of the same γ before its own.
+    def after_no_column(self, problem: SparseRidgeProblem) -> SupportPath:
+        """This path with the size 0 before its own sizes, whose one support needs no search.
 
-        first: A path that has proved everything without a search, such as that of the size 0.
+        problem: The problem of the path.
+        Raises InputError: The constraints include a column.
         """
-
-        def joined(name: str) -> Any:
-            before, own = getattr(first, name), getattr(self, name)
-            if before.ndim == 3:  # Supports are ended by −1, and coefficients by 0.
-                wider = own.shape[2] - before.shape[2]
-                fill = -1 if name == "supports" else 0.0
-                before = np.pad(before, ((0, 0), (0, 0), (0, wider)), constant_values=fill)
-            return np.concatenate([before, own], axis=1)
-
-        names = "supports", "coef", "objective", "lower_bound", "proved", "searched"
-        sizes = np.append(first.sizes, self.sizes)
-        return replace(self, sizes=sizes, **{name: joined(name) for name in names})
+        sizes = np.append(problem.constraints.checked_size(0), self.sizes).astype(np.intp)
+        shape = self.gammas.size, sizes.size
+        longer = replace(
+            self.empty(self.gammas, sizes, np.full((*shape, self.supports.shape[2]), -1)),
+            n_nodes=self.n_nodes,
+            n_trees=self.n_trees,
+            status=self.status if self.sizes.size else Status.OPTIMAL,
+            unfinished=self.unfinished,
+            listed=self.listed,
+            grown=self.grown,
+        )
+        longer.objective[:, 0] = longer.lower_bound[:, 0] = problem.yy
+        longer.proved[:, 0] = True
+        for name in ("supports", "coef", "objective", "lower_bound", "proved", "searched"):
+            getattr(longer, name)[:, 1:] = getattr(self, name)
+        return longer
 
     def support(self, g: int, t: int) -> Support:
         """The columns at the g-th γ and the t-th size."""
@@ -191,20 +195,6 @@ class SupportPath:
         enough = np.where(self.proved | every, EXACT_SHARE * errors + room, np.inf)
         given = self.gammas, self.supports, rows, targets, errors
         return path_margins(problem, *given, enough, moved)
-
-
-def path_of_no_column(problem: SparseRidgeProblem, gammas: Array) -> SupportPath:
-    """The path of the size 0, whose one support is the best at every γ.
-
-    Raises InputError: The constraints include a column.
-    """
-    size = problem.constraints.checked_size(0)
-    none = np.full((gammas.size, 1, 0), -1, dtype=np.int64)
-    path = SupportPath.empty(gammas, np.array([size], dtype=np.intp), none)
-    path.objective += problem.yy
-    path.lower_bound += problem.yy
-    path.proved[:], path.status = True, Status.OPTIMAL
-    return path
 
 
 def known_path(

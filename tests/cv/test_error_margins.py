@@ -337,3 +337,14 @@ def test_the_interval_of_a_fold_that_a_shared_tree_leaves_open_has_a_margin() ->
     ledger.enter_deleted_rows(0, np.arange(ledger.k), found, factor)
     assert not ledger.cells.exact[0, 0, 7]
     assert ledger.cells.lower[0, 0, 7] <= error <= ledger.cells.upper[0, 0, 7]
+
+
+def test_dependent_columns_and_a_response_of_zeros_raise_no_warning() -> None:
+    """One column is twice another, every row is a fold, and there is nothing to explain."""
+    column = np.array([-3.0, 0.0, -4.0])
+    table = RowTable(np.column_stack([column, 16.0 * column]), np.zeros(3), False)
+    data = RowFolds(table, make_folds("loo", 3, seed=0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = cross_validate(data, [0.0], (2,), Settings(prove="all"))
+    assert (found.table("cv_error") == 0.0).all()

@@ -276,6 +276,8 @@ def deleted_row_margins(
     Returns: Margins of the same shape; ∞ where a fold has to be looked at alone.
     """
     at = sensitivity(problem, columns, gamma, rows)
+    if not math.isfinite(float(at.spread)):  # The columns are dependent.
+        return np.full(errors.shape, np.inf)
     left = 1.0 - np.minimum(at.along**2, 1.0)
     fine = left > max(LEAST_LEFT, 10.0 * at.off * float(at.spread))  # ε · spread may be off h.
     left = np.where(fine, left, 1.0)

@@ -28,7 +28,7 @@ from sparsecv.design.prepare import versions
 from sparsecv.design.row_table import RowTable
 from sparsecv.selection.averaging import averaged_coefficients
 from sparsecv.selection.choice import Choice, chosen_from, known_model, other_choices
-from sparsecv.selection.study import Request, Study
+from sparsecv.selection.study import Study
 from sparsecv.selection.surfaces import Evaluated, evaluate_partition, first_partition, with_rest
 from sparsecv.tables.datasets import resolve
 from sparsecv.tables.table import Table
@@ -132,8 +132,8 @@ def studied(
     """
     design = design_of(X, y)
     data = RowFolds(RowTable.of(design, X, y), make_folds(5, y.size, seed=seed))
-    request = Request(Settings(time_limit=60.0), WINGS, gammas, rule=rule, seed=seed)
-    study = Study.of(data, design, request)
+    settings = Settings(time_limit=60.0, gammas=gammas, rule=rule, seed=seed)
+    study = Study.of(data, design, settings, WINGS)
     first, choice = chosen_from(study, evaluate_partition(study, first_partition(study)))
     first = with_rest(study, first)
     return StudiedRows(study, first, other_choices(study, first, choice, every=every))

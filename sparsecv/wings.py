@@ -1,4 +1,4 @@
-"""What requests of estimators and commands may ask for beside the core, as functions.
+"""What estimators and commands may ask for beside the core, as functions.
 
 The core names what it calls (:class:`~sparsecv.selection.study.Wings`) and imports none of it.
 """

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from ..cv.checkpoint import CheckpointFolder
+from ..cv.plan import RunPlan
 from ..cv.settings import Settings
 from ..design.design import Protocol
 from ..design.fold_models import FoldModels
@@ -26,8 +27,9 @@ from ..selection.claims import beyond_certificate
 from ..selection.intervals import fold_models
 from ..selection.nested import nested_by_default, nested_error, refuse_nested
 from ..selection.result import HeldOut, Result, Shown
+from ..selection.rules import averages
 from ..selection.run import fit_table
-from ..selection.study import Request
+from ..selection.study import partitions_of
 from ..solvers.core.result import Status
 from ..tables.table import Table
 from ..wings import WINGS
@@ -54,28 +56,25 @@ def cv(data: str, **options: Any) -> Exit:
     grids.check_count("--n-best", asked.n_best)
     certifies = asked.certificate is not None  # A certificate needs every CV error proved.
     limit, prove = grids.parse_time_limit(asked.time_limit), "all" if certifies else asked.prove
-    settings = Settings(asked.method, asked.backend, limit, asked.jobs, prove=prove)
     how: Any = {name: getattr(asked, name) for name in ("rule", "size", "compare", "seed")}
-    if asked.checkpoint is not None:
-        how["checkpoint"] = CheckpointFolder(asked.checkpoint)
+    how |= {"gammas": gammas, "taus": taus, "prove": prove, "certificate": certifies}
+    settings = Settings(asked.method, asked.backend, limit, asked.jobs, **how)
+    store = None if asked.checkpoint is None else CheckpointFolder(asked.checkpoint)
     interrupted, intervals, audit = "", None, None
     with progress(asked.quiet, steps):
         source, levels = read(data, asked, steps)
-        request = Request(
-            settings, WINGS, gammas, taus, certificate=certifies, progress=steps, **how
-        )
         layout = Protocol(asked.protocol, asked.scale)
-        counts = settings.counts_coefficients(gammas)
-        rules = column_constraints(source, asked, levels, counts)
-        partitions = request.partitions(asked.protocol)
+        rules = column_constraints(source, asked, levels, settings.counts_coefficients)
+        partitions = partitions_of(settings, asked.protocol)
         prepared = prepare(
             source, asked.folds, layout, seed=asked.seed, partitions=partitions, asked=rules
         )
         _refuse_nested(prepared, asked)
-        plan = request.plan(prepared.data, asked.protocol)
+        average = averages(settings, asked.protocol)
+        plan = RunPlan.of(settings, prepared.data, averages=average)
         announce_limit(plan, prepared.design.n_units, asked)
         try:
-            result = fit_table(prepared, request)
+            result = fit_table(prepared, settings, WINGS, progress=steps, checkpoint=store)
         except KeyboardInterrupt as interrupt:
             result, interrupted = _partial(interrupt), INTERRUPTED
         assert result.held_out is not None  # This command always has folds.
@@ -190,7 +189,7 @@ def _finished(result: Result, held_out: HeldOut) -> bool:
     if study.plan.needs_no_proof:  # Nothing was to be proved: only the time can be too short.
         return result.ended.limit is not Status.TIME_LIMIT
     # A search looks for the choice alone, not for the CV error of every size.
-    settings = study.request.settings
+    settings = study.settings
     errors = settings.prove == "choice" or settings.searches or held_out.surface.complete
     return errors and result.claim.proved and result.model.proved
 

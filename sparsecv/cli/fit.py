@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from ..cv.engine import interruptible
+from ..cv.plan import RunPlan
 from ..cv.settings import Settings, checked_gammas, checked_taus
 from ..design.design import Protocol
 from ..design.prepare import ALL_ROWS, prepare
@@ -20,7 +21,6 @@ from ..selection.criteria import checked_criterion
 from ..selection.inference import covered_spread
 from ..selection.result import Result, Shown
 from ..selection.run import fit_table
-from ..selection.study import Request
 from ..solvers.core.limits import Limits
 from ..wings import WINGS
 from . import grids, outputs
@@ -52,11 +52,11 @@ def fit(data: str, **options: Any) -> Exit:
         sized = {"taus": [tau], "gammas": checked_gammas([1.0 if gamma is None else gamma])}
     grids.check_count("--n-best", asked.n_best)
     limit = grids.parse_time_limit(asked.time_limit)
-    settings = Settings(backend=asked.backend, time_limit=limit)
+    settings = Settings(backend=asked.backend, time_limit=limit, **sized)
     most = "" if limit is None else f", at most {limit:g} s"
     with progress(asked.quiet, steps):
         source, levels = read(data, asked, steps)
-        rules = column_constraints(source, asked, levels, settings.counts_coefficients())
+        rules = column_constraints(source, asked, levels, settings.counts_coefficients)
         table = prepare(source, ALL_ROWS, Protocol(asked.protocol, asked.scale), asked=rules)
         units, largest = table.design.n_units, table.design.largest_size
         # Raise an InputError, before the search, where the table does not allow what is asked for.
@@ -66,12 +66,11 @@ def fit(data: str, **options: Any) -> Exit:
         if asked.inference:
             covered_spread(table, table.problem(), sigma=None)
         deadline = settings.deadline()
-        request = Request(settings, WINGS, deadline=deadline, **sized)
-        announce_limit(request.plan(table.data, asked.protocol), units, asked)
+        announce_limit(RunPlan.of(settings, table.data, deadline=deadline), units, asked)
         steps(f"proving {what} of {largest}{most}", 0, 1)
         assert deadline.stop is not None
         with interruptible(deadline.stop, gently=True) as stop:
-            result = fit_table(table, request)
+            result = fit_table(table, settings, WINGS, deadline=deadline)
         interrupted = INTERRUPTED if stop.is_set() else ""
         ended = result.ended
         searches = f"The search took {ended.seconds:.3g} s and {ended.n_nodes:,} nodes."

@@ -31,7 +31,7 @@ from .fold_proofs import ProofRun, Prover
 from .ledger import Ledger, Support
 from .needs import Need, of_everything, of_minimum
 from .plan import RunPlan
-from .progress import Batch, Late, Report, Run, TimedReport
+from .progress import Batch, Late, Report, Run, TimedReport, silent
 from .prove_cells import CellProver, solve_grid
 from .prove_sizes import SizesProver
 from .results import Array, CVResult
@@ -69,7 +69,7 @@ class Surface:
         *,
         plan: RunPlan | None = None,
         checkpoint: Checkpoint | None = None,
-        progress: Report | None = None,
+        progress: Report = silent,
         models: Surface | None = None,
         ledger: Ledger | None = None,
         search_tau: TauSearch | None = None,
@@ -83,7 +83,7 @@ class Surface:
         self.asked_gammas: list[float] = []
         self.checkpoint, self._models = checkpoint, models
         self._search_tau = search_tau
-        self.report: Report = (lambda *_: None) if progress is None else progress
+        self.report = progress
         self._context = ExitStack()
         self._clock = Limits()
 

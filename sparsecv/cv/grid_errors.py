@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..design.fold_data import FoldData
 from .checkpoint import Checkpoint
 from .engine import Surface
-from .progress import Report
+from .progress import Report, silent
 from .results import Array, CVResult
 from .settings import Settings
 from .tau_search import search_tau
@@ -27,7 +27,7 @@ def cross_validate(
     settings: Settings | None = None,
     *,
     checkpoint: Checkpoint | None = None,
-    progress: Report | None = None,
+    progress: Report = silent,
 ) -> CVResult:
     """Compute h(γ, τ) for every γ and τ: estimated, and proved or bracketed.
 

@@ -23,6 +23,10 @@ class Report(Protocol):
         """
 
 
+def silent(what: str, done: int, total: int, detail: str = "") -> None:
+    """Report no progress."""
+
+
 @dataclass
 class Batch:
     """Units of work that differ by their tasks alone.

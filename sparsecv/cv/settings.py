@@ -1,4 +1,4 @@
-"""The settings of a cross-validation, and checks of its parameters."""
+"""What is asked of a fit, and checks of its parameters."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CHOICES = {"method": METHODS, "bounds": BOUNDS, "prove": PROVE}
 
 @dataclass(frozen=True)
 class Settings:
-    """How h(γ, τ) is computed, and for how long.
+    """What is asked of a fit: how h(γ, τ) is computed and for how long, and how a model is chosen.
 
     method: "exact": one tree per fold for all τ, or one for all leave-one-out folds. "grid": one
         problem per fold and τ, the first paper's Grid. "search": the best τ alone, by the main
@@ -43,6 +43,20 @@ class Settings:
         more per τ).
     prove: "choice" proves what the choice needs, and then the rest, where trees of all sizes prove
         it, for as long again, at most a second; "all" proves every h(γ, τ) and every model.
+    gammas: Values of γ. With None the default grid is visited, and a rule that takes a pair then
+        alternates between τ and γ. With a :class:`GammaSpan`, or the text that stands for one, the
+        least CV error over the range is found and proved.
+    taus: Values of τ; with None those of :func:`default_taus`.
+    criterion: With "aic", "bic" or "ebic", where nothing is held out, the size of least criterion
+        is searched for, and neither gammas nor taus count.
+    rule: The rule that chooses. With None it is projected, or minimum where the least CV error
+        alone is looked for.
+    certificate: Whether a certificate of the least CV error is wanted. A rule of None is then
+        minimum.
+    size: The number of columns of the model, where the user names it. The rule then chooses among
+        the models of this size alone.
+    compare: Whether the choices of all rules are computed.
+    seed: The seed that the folds were drawn with, and that other partitions are drawn with.
     """
 
     method: str = "auto"
@@ -52,6 +66,14 @@ class Settings:
     tol: float | None = None
     bounds: str = "best"
     prove: str = "choice"
+    gammas: Any = None
+    taus: Any = None
+    criterion: str | None = None
+    rule: str | None = None
+    certificate: bool = False
+    size: int | None = None
+    compare: bool = False
+    seed: Any = 0
 
     def __post_init__(self) -> None:
         for name, known in CHOICES.items():
@@ -85,14 +107,13 @@ class Settings:
                 f"backend {self.backend} serves no constraints on columns: use the native one"
             )
 
-    def counts_coefficients(self, gammas: Any = None) -> bool:
+    @property
+    def counts_coefficients(self) -> bool:
         """Whether trees of all sizes serve what is asked, so that sizes may count coefficients.
 
         Other searches count a group of columns once.
-
-        gammas: What the user has asked of γ.
         """
-        return not (self.grid or self.searches or isinstance(asked_gammas(gammas), GammaSpan))
+        return not (self.grid or self.searches or isinstance(asked_gammas(self.gammas), GammaSpan))
 
     @property
     def search_tolerance(self) -> float:

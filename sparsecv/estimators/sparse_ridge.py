@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from os import PathLike
 
 from numpy.typing import ArrayLike
@@ -15,7 +16,6 @@ from ..errors import InputError, UnprovedWarning, warn_caller
 from ..schedule import DEFAULT_SECONDS
 from ..selection.criteria import checked_criterion
 from ..selection.run import fit_table
-from ..selection.study import Request
 from ..solvers.core.column_rules import Constraints
 from ..solvers.core.result import Status
 from ..wings import WINGS
@@ -194,17 +194,15 @@ class SparseRidge(ModelViews, ModelFiles):
             time_limit=checked_limit(self.time_limit),
         )
         deadline = settings.deadline()  # The time limit counts what follows, the checks included.
-        counts = settings.counts_coefficients()
+        counts = settings.counts_coefficients
         ready = self._prepared(X, y, sample_weight, groups, offset=offset, counts=counts)
         if isinstance(self.tau, str):
-            criterion = checked_criterion(self.tau, self.gamma)
-            request = Request(settings, WINGS, criterion=criterion, deadline=deadline)
+            asked = replace(settings, criterion=checked_criterion(self.tau, self.gamma))
         else:
             taus = [checked_tau(self.tau, ready.design)]
-            gammas = [1.0 if self.gamma is None else self.gamma]
-            request = Request(settings, WINGS, gammas, taus, deadline=deadline)
+            asked = replace(settings, gammas=[1.0 if self.gamma is None else self.gamma], taus=taus)
         with self._telling("proving the best columns"):
-            found = fit_table(ready, request)
+            found = fit_table(ready, asked, WINGS, deadline=deadline)
         self._keep(found.model)
         self.gamma_ = found.model.gamma
         self.status_, self.n_nodes_ = str(found.status), found.ended.n_nodes

@@ -13,7 +13,6 @@ from ..cv.settings import Settings
 from ..design.fold_models import FoldModels
 from ..design.folds import Folds
 from ..design.model import Model
-from ..design.prepare import Prepared
 from ..errors import InputError, UnprovedWarning, warn_caller
 from ..report.progress import tell
 from ..schedule import DEFAULT_SECONDS
@@ -24,7 +23,7 @@ from ..selection.intervals import fold_models
 from ..selection.nested import nested_error, refuse_nested
 from ..selection.result import Result
 from ..selection.run import fit_table
-from ..selection.study import Request
+from ..selection.study import partitions_of
 from ..solvers.core.certificate_file import Certificate
 from ..solvers.core.column_rules import Constraints
 from ..solvers.core.result import Status
@@ -299,24 +298,28 @@ class SparseRidgeCV(ModelViews, ModelFiles):
             The choice, or the support of the model, is not proved, although proofs were asked for.
         """
         self._forget()
-        named = ("method", "backend", "time_limit", "n_jobs", "tol", "prove")
-        settings = Settings(**{name: getattr(self, name) for name in named})
-        request = Request(
-            settings,
-            WINGS,
-            self.gammas,
-            self.taus,
-            rule=self.rule,
-            seed=self.random_state,
-            deadline=settings.deadline(),  # The time limit counts the checks that follow, too.
-            progress=tell,
+        named = (
+            "method",
+            "backend",
+            "time_limit",
+            "n_jobs",
+            "tol",
+            "prove",
+            "gammas",
+            "taus",
+            "rule",
         )
-        partitions = request.partitions(self._protocol().name)
-        own = self.cv, partitions, offset, settings.counts_coefficients(self.gammas)
+        settings = Settings(**{name: getattr(self, name) for name in named}, seed=self.random_state)
+        deadline = settings.deadline()  # The time limit counts the checks that follow, too.
+        partitions = partitions_of(settings, self._protocol().name)
+        own = self.cv, partitions, offset, settings.counts_coefficients
         ready = self._prepared(X, y, sample_weight, groups, *own)
         refuse_nested(ready.data, self.cv, self.nested, groups)
         with self._telling("fitting the folds"):
-            found = self._fitted(ready, request, groups)
+            found = fit_table(ready, settings, WINGS, deadline=deadline, progress=tell)
+            if self.nested:
+                assert found.study is not None
+                found.expected = nested_error(found.study, self.cv, self.nested, groups)
         assert found.held_out is not None
         study, surface, choice = found.held_out
         self._remember(found)
@@ -330,14 +333,6 @@ class SparseRidgeCV(ModelViews, ModelFiles):
             self.nested_std_error_ = found.expected.std_error
         ready.release()
         return self
-
-    def _fitted(self, ready: Prepared, request: Request, groups: Any) -> Result:
-        """The fit of a table, with the error to expect on new data where ``nested`` asks for it."""
-        found = fit_table(ready, request)
-        if self.nested:
-            assert found.study is not None
-            found.expected = nested_error(found.study, self.cv, self.nested, groups)
-        return found
 
     def __getattr__(self, name: str) -> Any:
         """Say what a nested error needs, where there is none.

@@ -115,7 +115,7 @@ def _work(result: Result) -> Iterator[str]:
     if result.held_out is not None:
         study, surface = result.held_out.study, result.held_out.surface
         largest = study.data.constraints.max_size
-        if study.request.taus is None and surface.taus[-1] < largest:
+        if study.settings.taus is None and surface.taus[-1] < largest:
             yield (
                 f"Sizes up to {surface.taus[-1]} of {largest} were tried, as far as larger ones "
                 "may be worth it; --tau, or taus, names others."

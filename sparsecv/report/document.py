@@ -91,8 +91,8 @@ def _chosen(result: Result, held_out: HeldOut) -> dict[str, Any]:
     """
     study, choice, claim = held_out.study, held_out.choice, result.claim
     return {
-        "method": study.request.settings.method,
-        "backend": study.request.settings.backend,
+        "method": study.settings.method,
+        "backend": study.settings.backend,
         "chosen": {
             "rule": study.rule,
             **_pair(choice),

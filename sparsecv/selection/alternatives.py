@@ -121,7 +121,7 @@ def alternatives(
     """
     full = study.data.full()
     others = surface.by_gamma[0].supports  # All γ share one list, of all folds, γ and sizes.
-    study.request.progress(f"the {n} best subsets of each size", 0, 1)
+    study.progress(f"the {n} best subsets of each size", 0, 1)
     if seconds is not None:
         seconds *= SHARE_OF_TREES
     ranked = ranked_by_size(full, study.design, sizes, n, seconds, others)

@@ -214,8 +214,8 @@ def of_projection(choice: Choice, projection: Projection) -> Choice:
 
 
 def _stable(study: Study, first: Evaluated) -> Choice:
-    """The choice of the pair of least error and instability, which the request can compute."""
-    return _least_criterion("stability", study.request.wings.stable_errors, study, first)
+    """The choice of the pair of least error and instability."""
+    return _least_criterion("stability", study.wings.stable_errors, study, first)
 
 
 # How every rule chooses from the evaluated first partition of a study.
@@ -285,7 +285,7 @@ def other_choices(
             found[name] = choice
         elif every or rule.free:
             try:
-                check_rule(name, study.data, study.request.settings)
+                check_rule(name, study.data, study.settings)
                 found[name] = CHOOSERS[name](study, first)
             except (InputError, OutOfTime):
                 continue

@@ -162,7 +162,7 @@ def nested_by_default(study: Study, seconds: float, groups: Any = None) -> bool:
     seconds: The seconds until the fit had chosen its model. An outer fit ends there, too.
     groups, shape (n,), optional: Group of every row.
     """
-    settings, plan, folds = study.request.settings, study.plan, study.data.folds
+    settings, plan, folds = study.settings, study.plan, study.data.folds
     if study.data.raw is None or not plan.all_size_trees or settings.grid or settings.searches:
         return False
     if folds.k > NESTED.max_folds_unasked or plan.time_is_up:
@@ -191,7 +191,7 @@ def nested_error(
     """
     refuse_nested(study.data, cv, nested, groups)
     rows = _given_rows(study, groups)
-    folds = _outer_folds(rows.y.size, cv, nested, study.request.seed, rows.groups, rows.X, rows.y)
+    folds = _outer_folds(rows.y.size, cv, nested, study.settings.seed, rows.groups, rows.X, rows.y)
     squares = list[tuple[float, float]]()
     for j, (train, test) in enumerate(folds.splits()):
         if j and study.plan.out_of_time:
@@ -327,15 +327,16 @@ def _fitted(study: Study, cv: Any, rows: GivenRows, j: int, k: int) -> tuple[Mod
     least = max(int(study.sizes[0] > 0), data.constraints.min_size)
     most = data.constraints.max_size
     name = f"the error to expect, outer fold {j + 1} of {k}, "
-    request = replace(
-        study.request,
+    taus = None if study.settings.taus is None else np.clip(study.sizes, least, most)
+    inner = Study.of(
+        data,
+        design,
+        replace(study.settings, taus=taus, rule=study.rule, size=None),
+        study.wings,
         deadline=study.plan.limits.share(k - j),
-        taus=None if study.request.taus is None else np.clip(study.sizes, least, most),
-        rule=study.rule,
-        size=None,
-        progress=named_report(study.request.progress, name),
+        progress=named_report(study.progress, name),
+        checkpoint=study.checkpoint,
     )
-    inner = Study.of(data, design, request)
     partition = first_partition(inner)._replace(late=Late.LEFT_OUT if j else Late.DONE)
     first, choice = chosen_from(inner, evaluate_partition(inner, partition))
     if j and choice.rule != inner.rule:
@@ -354,5 +355,5 @@ def _training(study: Study, cv: Any, rows: GivenRows) -> tuple[RowFolds, Design,
         raise InputError("fewer than 2 of them have a weight above 0")
     protocol, missing = study.design.protocol, study.data.rows_for("nested needs").rows.missing
     design, fills = rows_design(X, y, protocol, weights, missing, asked=study.design.asked)
-    folds = make_folds(cv, y.size, seed=study.request.seed, X=X, y=y, groups=groups)
+    folds = make_folds(cv, y.size, seed=study.settings.seed, X=X, y=y, groups=groups)
     return RowFolds(RowTable.of(design, X, y, weights, missing), folds), design, fills

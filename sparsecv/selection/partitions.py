@@ -32,21 +32,17 @@ def choices_by_partition(
     if result.study is None or not result.study.data.folds.redraws:
         raise InputError("other partitions need SparseRidgeCV with random folds, such as cv=5")
     data = result.study.data.rows_for("other partitions need")
-    asked, seed = result.study.request, result.study.request.seed
-    settings = replace(asked.settings, time_limit=0, prove="choice")
-    own = replace(
-        asked, settings=settings, compare=every, checkpoint=None, deadline=None, size=None
-    )
+    study, seed = result.study, result.study.settings.seed
+    own = replace(study.settings, time_limit=0, prove="choice", compare=every, size=None)
     for number in range(1, n + 1):
         if number > 1 and limits is not None and limits.reached(0) is not None:
             return
         if isinstance(seed, (int, np.integer)):
             own = replace(own, seed=int(seed) + number)
         # A fit draws the partitions of lower numbers itself.
-        found = fit_table(
-            replace(result.table, make=partial(data.partition, PARTITIONS, own.seed)), own
-        )
+        table = replace(result.table, make=partial(data.partition, PARTITIONS, own.seed))
+        found = fit_table(table, own, study.wings, progress=study.progress)
         assert found.held_out is not None
-        study, surface, _ = found.held_out
-        chosen = found.choices if every else {study.rule: found.choices[study.rule]}
-        yield {name: known_model(study, surface, one).support for name, one in chosen.items()}
+        other, surface, _ = found.held_out
+        chosen = found.choices if every else {other.rule: found.choices[other.rule]}
+        yield {name: known_model(other, surface, one).support for name, one in chosen.items()}

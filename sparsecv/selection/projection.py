@@ -355,7 +355,7 @@ def project_average(
     Raises OutOfTime: The time is over, and the grace after it, before every fold has projections.
     """
     data, result = study.data, average.result
-    sizes = result.taus if study.request.taus is None else study.sizes
+    sizes = result.taus if study.settings.taus is None else study.sizes
     unit = ridge_unit(data, data.folds.k)
     ridges = projection_ridges(unit, result.gammas[average.weights.any(axis=1)])
     # The CV error of the mean alone, where this is one of the sizes.

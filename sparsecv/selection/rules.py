@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cv.settings import GammaSpan, Settings
+from ..cv.settings import GammaSpan, Settings, asked_gammas
 from ..design.design import Array
 from ..design.fold_data import FoldData
 from ..design.folds import checked_partition
@@ -54,31 +54,31 @@ RULES = {
 }
 
 
-def resolved_rule(
-    rule: str | None,
-    settings: Settings,
-    gammas: Array | GammaSpan | None,
-    protocol: str = "honest",
-    certificate: bool = False,
-) -> tuple[str, str]:
+def resolved_rule(settings: Settings, protocol: str) -> tuple[str, str]:
     """The rule that is taken, and why, in words that can stand behind the name of the rule.
 
-    rule: As the user asked for it, not yet checked. None stands for projected, and for minimum
-        where the least CV error alone is looked for.
-    settings, gammas, protocol: How CV errors are computed, and at which γ.
-    certificate: Whether a certificate is wanted, which proves that no CV error is smaller.
+    settings: What is asked of the fit. The rule that it names is not checked here. Where it names
+        none the rule is projected, or minimum where the least CV error alone is looked for.
+    protocol: "honest" or "paper".
     """
-    if rule is not None:
-        return rule, "as asked"
+    gammas = asked_gammas(settings.gammas)
+    if settings.rule is not None:
+        return settings.rule, "as asked"
     if settings.searches:
         return "minimum", "method search looks for the least CV error alone"
     if isinstance(gammas, GammaSpan):
         return "minimum", "over a range of γ the least CV error alone is searched and proved"
     if protocol == "paper":
         return "minimum", "the rule of the papers, as --protocol paper asks for their set-up"
-    if certificate:
+    if settings.certificate:
         return "minimum", "a certificate proves that no CV error is smaller"
     return "projected", "the default"
+
+
+def averages(settings: Settings, protocol: str) -> bool:
+    """Whether the rule that is taken under a protocol, "honest" or "paper", averages models."""
+    rule, _ = resolved_rule(settings, protocol)
+    return rule == "projected"
 
 
 def check_rule(rule: str, data: FoldData, settings: Settings) -> None:

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from ..cv.checkpoint import CheckpointFolder
+from ..cv.progress import Report, silent
 from ..cv.results import CVResult
-from ..cv.settings import checked_gammas, checked_taus
+from ..cv.settings import Settings, checked_gammas, checked_taus
 from ..design.model import fitted_model
 from ..design.prepare import Prepared
 from ..errors import InputError, SolverUnavailable
@@ -27,26 +29,41 @@ from .choice import (
 from .criteria import check_one_tree, criterion_weights
 from .result import Ended, Result
 from .sizes import choice_of_size
-from .study import Request, Study
+from .study import Study, Wings
 from .surfaces import evaluate_partition, first_partition, with_rest
 
 
-def fit_table(table: Prepared, request: Request) -> Result:
+def fit_table(
+    table: Prepared,
+    settings: Settings,
+    wings: Wings,
+    *,
+    deadline: Limits | None = None,
+    progress: Report = silent,
+    checkpoint: CheckpointFolder | None = None,
+) -> Result:
     """Fit a model to a table: choose it by cross-validation, or find the best one of a given size.
 
-    The rule of a request that names none is projected, or minimum where the least CV error alone is
+    The rule of settings that name none is projected, or minimum where the least CV error alone is
     looked for (:func:`~sparsecv.selection.rules.resolved_rule`).
 
     table: The table with its design and its folds. Where nothing is held out, the model has the one
         size and the one γ that are asked for, or the size of least criterion.
+    wings: What the run calls where it is asked for; :data:`sparsecv.wings.WINGS`.
+    deadline: The limits of the whole call, which has begun already; by default the time limit of
+        the settings begins now.
+    progress: Takes what is being done, the number of units done and the number of all units.
+    checkpoint: The folder of the files that keep proofs.
     Raises InputError: The table does not allow what is asked for, or a back end has no licence.
     Raises KeyboardInterrupt: Ctrl-C was pressed. The attribute ``result`` of the exception is the
         Result of what is known by then, or None.
     """
     if not table.holds_out:
-        return _of_given_size(table, request)
+        return _of_given_size(table, settings, deadline or settings.deadline())
     # The plan: which sizes and partitions are evaluated, what is proved, and until when.
-    study, first = Study.of(table.data, table.design, request), None
+    kept: dict[str, Any] = {"progress": progress, "checkpoint": checkpoint}
+    study = Study.of(table.data, table.design, settings, wings, deadline=deadline, **kept)
+    first = None
     try:
         # h(γ, τ) of every fold: estimates of all pairs, then proofs of those that the rule needs.
         # Beyond 45 columns the rule projected needs none.
@@ -62,9 +79,9 @@ def fit_table(table: Prepared, request: Request) -> Result:
         # proofs may change CV errors that a time limit had left open.
         first = with_rest(study, first)
         first, choice = chosen_again(study, first, choice)
-        choices = other_choices(study, first, choice, every=request.compare)
-        if request.size is not None:
-            choices[study.rule] = choice_of_size(first.result, choice, request.size)
+        choices = other_choices(study, first, choice, every=settings.compare)
+        if settings.size is not None:
+            choices[study.rule] = choice_of_size(first.result, choice, settings.size)
             first = with_model_of(study, first, choices[study.rule])
     except KeyboardInterrupt as interrupt:
         # The surface that was interrupted has attached what it knows of h; see Surface.__exit__.
@@ -93,17 +110,17 @@ def fit_table(table: Prepared, request: Request) -> Result:
     )
 
 
-def _of_given_size(table: Prepared, request: Request) -> Result:
+def _of_given_size(table: Prepared, settings: Settings, deadline: Limits) -> Result:
     """The best subset of the one size at the one γ that are asked for, fitted to all rows.
 
-    With a criterion in the request the size is that of least criterion.
+    With a criterion in the settings the size is that of least criterion.
     """
-    settings, design = request.settings, table.design
+    design = table.design
     settings.check_constraints(design.constraints)
-    if request.criterion is not None:
-        return _of_least_criterion(table, request)
-    gamma = float(checked_gammas(request.gammas)[0])
-    tau = int(checked_taus(request.taus, design.p, design.constraints, least=0)[0])
+    if settings.criterion is not None:
+        return _of_least_criterion(table, settings, deadline)
+    gamma = float(checked_gammas(settings.gammas)[0])
+    tau = int(checked_taus(settings.taus, design.p, design.constraints, least=0)[0])
     if tau == 0:  # The mean alone is the one model without a column.
         problem = table.problem().replace(gamma=gamma)
         none = np.empty(0, dtype=np.intp)
@@ -111,7 +128,6 @@ def _of_given_size(table: Prepared, request: Request) -> Result:
         ended = Ended(Status.OPTIMAL, 0, remaining=settings.time_limit)
         return Result(table, problem, model, ended)
     problem = table.problem().replace(gamma=gamma, tau=tau)
-    deadline = request.deadline or settings.deadline()
     tol: dict[str, Any] = {} if settings.tol is None else {"tol": float(settings.tol)}
     try:
         proof = best_support(
@@ -130,18 +146,17 @@ def _of_given_size(table: Prepared, request: Request) -> Result:
     return Result(table, problem, model, ended)
 
 
-def _of_least_criterion(table: Prepared, request: Request) -> Result:
+def _of_least_criterion(table: Prepared, settings: Settings, deadline: Limits) -> Result:
     """The model of least criterion over all sizes and supports, by least squares on all rows.
 
-    request: It has a criterion.
+    settings: They have a criterion.
     """
-    settings, design, name = request.settings, table.design, request.criterion
+    design, name = table.design, settings.criterion
     assert name is not None
     if settings.backend not in ("auto", "native"):
         raise InputError(f"tau={name!r} is searched by the native backend alone")
     problem = table.problem().replace(gamma=0.0)
     check_one_tree(problem, f"tau={name!r}", instead="give a size")
-    deadline = request.deadline or settings.deadline()
     weights = criterion_weights(name, design.total, design.p, int(design.protocol.intercept))
     limits = Limits(deadline.remaining(), stop=deadline.stop)
     found = best_subset(problem, weights, limits)

@@ -19,7 +19,7 @@ from ..cv.checkpoint import CheckpointFolder
 from ..cv.engine import Surface, TauSearch, interruptible
 from ..cv.needs import Need
 from ..cv.plan import RunPlan
-from ..cv.progress import Report, TimedReport
+from ..cv.progress import Report, TimedReport, silent
 from ..cv.results import Array, CVResult
 from ..cv.settings import GammaSpan, Settings, asked_gammas, checked_taus, default_taus
 from ..design.design import Design
@@ -32,7 +32,7 @@ from ..solvers.core.result import Status
 from ..solvers.core.threads import one_blas_thread
 from ..solvers.executor import run_units
 from .inner_folds import Tasks, Unit
-from .rules import PairCriterion, check_rule, resolved_rule
+from .rules import PairCriterion, averages, check_rule, resolved_rule
 from .weights import SizeRound, growing_sizes
 
 # The weights of an average come from CV errors over this many random partitions of the rows into
@@ -43,12 +43,8 @@ from .weights import SizeRound, growing_sizes
 PARTITIONS = 2
 
 
-def _silent(what: str, done: int, total: int, detail: str = "") -> None:
-    """Report no progress: the default of a request."""
-
-
 class Wings(NamedTuple):
-    """What a request may ask for that a fit with defaults does without; doors hand it in.
+    """What settings may ask for that a fit with defaults does without; doors hand it in.
 
     search_tau: The search for the best τ at one γ, by which the method "search" solves every γ.
     alternate: Visits γ on a surface, in turn with τ, and proves what is needed.
@@ -62,67 +58,12 @@ class Wings(NamedTuple):
     stable_errors: Callable[[Study, CVResult], PairCriterion]
 
 
-@dataclass(frozen=True)
-class Request:
-    """What is asked of a fit.
+def partitions_of(settings: Settings, protocol: str) -> int:
+    """The largest number of partitions of the rows into folds that a fit evaluates.
 
-    settings: How CV errors are computed and proved, and the time limit of the whole run.
-    wings: What the run calls where it is asked for; :data:`sparsecv.wings.WINGS`.
-    gammas: Values of γ. With None the default grid is visited, and a rule that takes a pair then
-        alternates between τ and γ. With a :class:`~sparsecv.cv.settings.GammaSpan`, or the text
-        that stands for one, the least CV error over the range is found and proved.
-    taus: Values of τ; with None those of :func:`sparsecv.cv.settings.default_taus`.
-    criterion: With "aic", "bic" or "ebic", where nothing is held out, the size of least criterion
-        is searched for, and neither gammas nor taus count.
-    rule: The rule that chooses. With None it is projected, or minimum where the least CV error
-        alone is looked for.
-    certificate: Whether a certificate of the least CV error is wanted. A rule of None is then
-        minimum.
-    size: The number of columns of the model, where the user names it. The rule then chooses among
-        the models of this size alone.
-    compare: Whether the choices of all rules are computed.
-    seed: The seed that the folds were drawn with, and that other partitions are drawn with.
-    checkpoint: The folder of the files that keep proofs.
-    progress: Takes what is being done, the number of units done and the number of all units.
-    deadline: The limits of the whole call, which has begun already; by default the time limit of
-        the settings begins with the run.
+    protocol: "honest" or "paper".
     """
-
-    settings: Settings
-    wings: Wings
-    gammas: Any = None
-    taus: Any = None
-    criterion: str | None = None
-    rule: str | None = None
-    certificate: bool = False
-    size: int | None = None
-    compare: bool = False
-    seed: Any = 0
-    checkpoint: CheckpointFolder | None = None
-    progress: Report = _silent
-    deadline: Limits | None = None
-
-    def rule_and_reason(self, protocol: str) -> tuple[str, str]:
-        """The rule that is taken under a protocol, "honest" or "paper", and why, in words."""
-        gammas = asked_gammas(self.gammas)
-        return resolved_rule(self.rule, self.settings, gammas, protocol, self.certificate)
-
-    def averages(self, protocol: str) -> bool:
-        """Whether the rule that is taken under a protocol averages models."""
-        rule, _ = self.rule_and_reason(protocol)
-        return rule == "projected"
-
-    def plan(self, data: FoldData, protocol: str) -> RunPlan:
-        """What a run on some rows does under a protocol, and until when.
-
-        Beyond 45 columns nothing is proved where the rule averages models.
-        """
-        averages = data.folds.holds_out and self.averages(protocol)
-        return RunPlan.of(self.settings, data, averages=averages, deadline=self.deadline)
-
-    def partitions(self, protocol: str) -> int:
-        """The largest number of partitions of the rows into folds that the run evaluates."""
-        return PARTITIONS if self.compare or self.averages(protocol) else 1
+    return PARTITIONS if settings.compare or averages(settings, protocol) else 1
 
 
 def check_size(sizes: NDArray[Any], size: int) -> None:
@@ -141,20 +82,24 @@ class Study:
 
     data: The rows in the first partition into folds.
     design: How the columns were centred and scaled, by which models return to the user's units.
-    request: What is asked of the fit.
+    settings: What is asked of the fit.
+    wings: What the run calls where it is asked for; :data:`sparsecv.wings.WINGS`.
     plan: What the run does, and until when.
     rule, reason: The rule that chooses, and why it is this rule, in words.
-    gammas: What ``request`` says of γ, checked.
+    gammas: What ``settings`` says of γ, checked.
     sizes: The sizes that were asked for, or else all that may be worth trying.
     size_rounds: The sizes that are evaluated first, and those that replace them one round after the
         other, as long as more sizes are worth it.
     partitions: The number of partitions of the rows into folds that a rule which averages models
         evaluates, the first one included.
+    progress: Takes what is being done, the number of units done and the number of all units.
+    checkpoint: The folder of the files that keep proofs.
     """
 
     data: FoldData
     design: Design
-    request: Request
+    settings: Settings
+    wings: Wings
     plan: RunPlan
     rule: str
     reason: str
@@ -162,51 +107,65 @@ class Study:
     sizes: Index
     size_rounds: list[SizeRound]
     partitions: int
+    progress: Report = silent
+    checkpoint: CheckpointFolder | None = None
 
     @classmethod
-    def of(cls, data: FoldData, design: Design, request: Request) -> Study:
+    def of(
+        cls,
+        data: FoldData,
+        design: Design,
+        settings: Settings,
+        wings: Wings,
+        *,
+        deadline: Limits | None = None,
+        progress: Report = silent,
+        checkpoint: CheckpointFolder | None = None,
+    ) -> Study:
         """The study of some rows, which begins now.
 
+        deadline: The limits of the whole call, which has begun already; by default the time limit
+            of the settings begins now.
         Raises InputError: The rows do not allow what is asked for.
         """
-        settings, gammas = request.settings, asked_gammas(request.gammas)
-        protocol = design.protocol.name
-        rule, reason = request.rule_and_reason(protocol)
+        gammas, protocol = asked_gammas(settings.gammas), design.protocol.name
+        rule, reason = resolved_rule(settings, protocol)
         check_rule(rule, data, settings)
-        averages = request.averages(protocol)
+        average = averages(settings, protocol)
         if isinstance(gammas, GammaSpan):
-            _refuse_range(settings, averages)
+            _refuse_range(settings, average)
         every = default_taus(data.weight, data.p, data.constraints)
         # The mean alone is one of the sizes, but for those of the first paper, which begin at 1.
         mean = np.zeros(int(protocol != "paper" and data.constraints.min_size == 0), dtype=np.intp)
-        named = np.append(mean, every) if request.taus is None else request.taus
+        named = np.append(mean, every) if settings.taus is None else settings.taus
         sizes = checked_taus(named, data.p, data.constraints, least=0)
         if sizes[-1] == 0:
             raise InputError(
                 "the size 0 alone leaves nothing to choose: SparseRidge(tau=0), or sparsecv fit "
                 "--tau 0, fits the mean alone"
             )
-        plan = request.plan(data, protocol)
-        if request.taus is not None and not averages:
+        plan = RunPlan.of(settings, data, averages=average, deadline=deadline)
+        if settings.taus is not None and not average:
             rounds = [SizeRound(sizes, end=int(sizes[-1]))]
         else:
             # Sizes that the user names are those of projections of an average. The average itself
             # is over all sizes that are worth trying.
-            rounds = growing_sizes(every, named=mean if request.taus is None else sizes)
+            rounds = growing_sizes(every, named=mean if settings.taus is None else sizes)
             if not plan.needs_no_proof:
                 # Where anything is proved, the last round alone is taken, which has all sizes.
                 rounds = rounds[-1:]
-        if request.size is not None:
-            check_size(sizes, request.size)
+        if settings.size is not None:
+            check_size(sizes, settings.size)
             # Rounds that end below the size of the model would be for nothing. A size beyond all
             # ends is one that the user names, which every round has.
-            rounds = [one for one in rounds if one.end >= request.size] or rounds
+            rounds = [one for one in rounds if one.end >= settings.size] or rounds
         # By the method grid every fold and τ is a problem of its own, which costs too much.
-        costly = averages and settings.grid
+        costly = average and settings.grid
         return cls(
             data,
             design,
-            request,
+            settings,
+            wings,
             plan,
             rule=rule,
             reason=reason,
@@ -214,6 +173,8 @@ class Study:
             sizes=sizes,
             size_rounds=rounds,
             partitions=1 if costly else data.count_partitions(PARTITIONS),
+            progress=progress,
+            checkpoint=checkpoint,
         )
 
     def part(self, pieces: float) -> Study:
@@ -233,8 +194,7 @@ class Study:
 
         deadline: The limits of a call that has begun already.
         """
-        settings = self.request.settings
-        plan = RunPlan.of(settings, self.data, averages=self.averages, deadline=deadline)
+        plan = RunPlan.of(self.settings, self.data, averages=self.averages, deadline=deadline)
         return replace(self, plan=plan)
 
     @property
@@ -289,8 +249,8 @@ class Study:
         after: How many rounds of units, after all units of this call, have a part of the time that
             is left. In a round every worker does one unit.
         """
-        report = TimedReport(self.request.progress, self.plan.limits)
-        jobs = self.request.settings.n_jobs
+        report = TimedReport(self.progress, self.plan.limits)
+        jobs = self.settings.n_jobs
         report(what, 0, len(tasks))
         with self.interruptible() as limits:
             # The executor says how many rounds of this call are still to come.
@@ -300,9 +260,9 @@ class Study:
                 report(what, done, len(tasks))
 
 
-def _refuse_range(settings: Settings, averages: bool) -> None:
+def _refuse_range(settings: Settings, average: bool) -> None:
     """Refuse rules and methods that cannot use a range of γ."""
-    if averages:
+    if average:
         raise InputError(
             "the rule projected averages models over values of gamma, and cannot take a "
             "range: give gammas as numbers, or rule='minimum' (up to 45 columns)"

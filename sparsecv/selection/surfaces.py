@@ -137,9 +137,9 @@ def evaluate_partition(study: Study, partition: Partition) -> Evaluated:
         surface = unvisited(study, partition, sizes.taus, ledger)
         try:
             if isinstance(gammas, GammaSpan):
-                result = study.request.wings.least_over_range(surface, gammas, _need(study))
+                result = study.wings.least_over_range(surface, gammas, _need(study))
             elif gammas is None and not study.averages:
-                result = study.request.wings.alternate(surface, _need(study))
+                result = study.wings.alternate(surface, _need(study))
             else:
                 # Inside this context Ctrl-C ends the work, with what is known by then.
                 with surface:
@@ -194,20 +194,20 @@ def unvisited(
     partition: Its γ and rounds of sizes do not count here.
     ledger: What is known at these sizes; by default nothing.
     """
-    store, request = None, study.request
-    if request.checkpoint is not None:
+    store = None
+    if study.checkpoint is not None:
         identity = _identity(study, partition.data.folds)
-        store = Checkpoint(request.checkpoint, partition.data.digest(), identity)
+        store = Checkpoint(study.checkpoint, partition.data.digest(), identity)
     return Surface(
         partition.data,
         taus,
-        request.settings,
+        study.settings,
         plan=study.plan.part(1.0 + partition.work_after),
         checkpoint=store,
-        progress=named_report(request.progress, partition.name),
+        progress=named_report(study.progress, partition.name),
         models=partition.models_of,
         ledger=ledger,
-        search_tau=request.wings.search_tau,
+        search_tau=study.wings.search_tau,
     )
 
 
@@ -232,7 +232,7 @@ def _identity(study: Study, folds: Folds) -> dict[str, Any]:
 
     A checkpoint is read only where these values are those of the run that has written it.
     """
-    label, settings, protocol = folds.label, study.request.settings, study.design.protocol
+    label, settings, protocol = folds.label, study.settings, study.design.protocol
     pairs = [[test.tolist() for _, test in folds.pairs], [a.tolist() for a, _ in folds.pairs]]
     search = [settings.search_tolerance, settings.bounds] if settings.searches else []
     constraints = study.data.constraints
@@ -323,7 +323,7 @@ def all_partitions(study: Study, first: Evaluated) -> Partitions:
     # Partition 0 is the first one.
     for number in range(1, study.partitions):
         other = Partition(
-            study.data.partition(number, study.request.seed),
+            study.data.partition(number, study.settings.seed),
             gammas,
             [SizeRound(taus, end=int(taus[-1]))],
             work_after=study.partitions - 1 - number + study.work_after_partitions,

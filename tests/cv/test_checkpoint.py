@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,6 @@ from support.inside import (
     CVResult,
     Ledger,
     Protocol,
-    Request,
     RunPlan,
     Settings,
     Study,
@@ -68,9 +68,9 @@ def run(
     source = Table(X, y, [f"x{j}" for j in range(X.shape[1])])
     prepared = prepare(source, folds, protocol or Protocol(), seed=seed, asked=asked)
     kept = None if folder is None else CheckpointFolder(folder)
-    own: dict[str, Any] = {"rule": "minimum", "seed": seed, "checkpoint": kept}
-    wanted = Request(settings or Settings(), WINGS, gammas, taus, **own)
-    return first_of(Study.of(prepared.data, prepared.design, wanted)).result
+    own: dict[str, Any] = {"rule": "minimum", "seed": seed, "gammas": gammas, "taus": taus}
+    wanted = replace(settings or Settings(), **own)
+    return first_of(Study.of(prepared.data, prepared.design, wanted, WINGS, checkpoint=kept)).result
 
 
 def forbid_solving(stand_in: StandIn) -> None:
@@ -351,11 +351,11 @@ def test_a_full_disk_is_one_warning_for_all_partitions(
 
     X, y = table()
     prepared = prepare(Table(X, y, list("abcd")), "4", Protocol(), seed=0)
-    both = [
-        Request(Settings(), WINGS, GAMMAS, [1, 2], rule="projected", checkpoint=one)
+    asked = Settings(gammas=GAMMAS, taus=[1, 2], rule="projected")
+    studies = [
+        Study.of(prepared.data, prepared.design, asked, WINGS, checkpoint=one)
         for one in (None, CheckpointFolder(tmp_path))
     ]
-    studies = [Study.of(prepared.data, prepared.design, asked) for asked in both]
     monkeypatch.setattr(*((Path, "write_text") if full == "write" else (os, "replace")), no_room)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", CheckpointWarning)

@@ -296,7 +296,7 @@ class _Average:
         some, most = weights.any(axis=1), int(np.flatnonzero(weights.any(axis=0))[-1]) + 1
         means = [judge.low[some][:, :most]]
         for number in range(1, study.partitions):
-            folds = study.data.partition(number, study.request.seed).folds
+            folds = study.data.partition(number, study.settings.seed).folds
             pairs = [folds.split(j) for j in range(folds.k)]
             sums, _ = table.errors(gammas[some], taus[:most], pairs)
             means.append(sums.sum(axis=2) / table.n)

@@ -41,7 +41,7 @@ from sparsecv.selection.inner_folds import inner_weights
 from sparsecv.selection.projection import FoldAverages, project_fold
 from sparsecv.selection.rules import RULES
 from sparsecv.selection.sizes import choice_of_size
-from sparsecv.selection.study import PARTITIONS, Request, Study
+from sparsecv.selection.study import PARTITIONS, Study
 from sparsecv.selection.surfaces import all_partitions
 from sparsecv.selection.truncated import Truncated
 from sparsecv.selection.weights import SizeRound, model_weights

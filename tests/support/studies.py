@@ -18,7 +18,6 @@ from .inside import (
     CVResult,
     Folds,
     Protocol,
-    Request,
     RowFolds,
     RowTable,
     Settings,
@@ -42,15 +41,12 @@ def made(n: int = 30, p: int = 5, seed: int = 0) -> tuple[Array, Array]:
 def study_of(
     X: Array, y: Array, cv: Any = 5, gammas: Any = (1.0, 30.0), taus: Any = None, **options: Any
 ) -> Study:
-    """A study as the estimator makes one; ``options`` are those of Settings or of Request."""
-    own: dict[str, Any] = {"rule": "minimum"}
-    for name in ("rule", "certificate", "seed"):
-        if name in options:
-            own[name] = options.pop(name)
+    """A study as the estimator makes one; ``options`` are those of Settings."""
+    asked = Settings(**{"rule": "minimum", "gammas": gammas, "taus": taus} | options)
     design = make_design(Summary.of(X, y), Protocol(), [f"x{j}" for j in range(X.shape[1])])
-    folds = make_folds(cv, y.size, seed=own.get("seed", 0))
+    folds = make_folds(cv, y.size, seed=asked.seed)
     data = RowFolds(RowTable.of(design, X, y), folds)
-    return Study.of(data, design, Request(Settings(**options), WINGS, gammas, taus, **own))
+    return Study.of(data, design, asked, WINGS)
 
 
 def first_of(study: Study) -> Any:

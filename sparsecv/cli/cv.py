@@ -16,7 +16,7 @@ from ..design.model import values_of
 from ..design.prepare import Prepared, prepare
 from ..errors import InputError
 from ..plots import curves, over_gamma, size_path
-from ..report.audit import audited
+from ..report.audit import audited, no_audit
 from ..report.details import why_chosen
 from ..report.frames import criteria_of_sizes
 from ..report.peers import linear_peers
@@ -83,7 +83,7 @@ def cv(data: str, **options: Any) -> Exit:
         try:
             if not interrupted:
                 _add_answers(result, held_out, asked)
-            if asked.audit and not interrupted:
+            if asked.audit and not interrupted and not no_audit(result):
                 steps("the audit of the columns", 0, 1)
                 limits = held_out.study.plan.limits
                 audit = audited(result, asked.folds, limits)

@@ -15,8 +15,8 @@ from ..design.fold_models import FoldModels
 from ..design.prepare import versions
 from ..design.saved import SavedModel, named_fills
 from ..errors import file_faults
-from ..report.audit import PROOF_SUFFIX, Audit, proof_of
-from ..report.audit_sections import audit_sections
+from ..report.audit import PROOF_SUFFIX, Audit, no_audit, proof_of
+from ..report.audit_sections import audit_sections, refused_section
 from ..report.details import sections
 from ..report.document import document, plain
 from ..report.page import page
@@ -60,11 +60,14 @@ def deliver(
     if asked.save is not None:
         own: Any = {"target": source.target_name, "levels": dict(source.coding.levels)}
         own |= {"fills": named_fills(names, result.table.fills), "reading": source.reading}
-        own["offset"] = source.offset_name
+        own |= {"offset": source.offset_name, "counts": f"{result.design.counts}s"}
         saved = SavedModel(result.model, names, note=interrupted, intervals=intervals, **own)
         saved.write(asked.save)
     if audit is not None:
         entries = entries | {"audit": audit.entries()}
+    refused = no_audit(result) if asked.audit and not interrupted else ""
+    if refused:
+        entries = entries | {"audit": None}
     if asked.json_file is not None:
         _write_json(asked.json_file, _head(result) | document(result) | entries)
     with progress(asked.quiet, steps):
@@ -73,6 +76,8 @@ def deliver(
         on_page = asked.html is not None
         made = list(sections(result, peers=on_page)) if on_page or not asked.quiet else []
         top = [] if audit is None else list(audit_sections(audit))
+        if refused:
+            made.append(refused_section(refused))
         if on_page:
             page(result.title, [*top, *made]).write(asked.html)
         if asked.plot is not None:

@@ -13,7 +13,7 @@ from ..cv.settings import Settings, checked_gammas, checked_taus
 from ..design.design import Protocol
 from ..design.prepare import ALL_ROWS, prepare
 from ..plots.size_path import plot_size_path
-from ..report.audit import audited
+from ..report.audit import audited, no_audit
 from ..report.progress import Steps
 from ..report.questions import inference_of
 from ..selection.certified_choice import model_certificate
@@ -86,7 +86,7 @@ def fit(data: str, **options: Any) -> Exit:
             tests = inference_of(result, level=0.95, sigma=None, seconds=remaining)
             result.answers["inference"] = tests
         audit = None
-        if asked.audit and not interrupted:
+        if asked.audit and not interrupted and not no_audit(result):
             steps(f"the audit of the columns{most}", 0, 1)
             audit = audited(result, None, Limits(remaining, stop=deadline.stop))
         if asked.html is not None:
@@ -95,7 +95,7 @@ def fit(data: str, **options: Any) -> Exit:
     if asked.certificate is not None and audit is None:  # Else that of the audit is written.
         model_certificate(result).save(asked.certificate)
     model, work = result.model, {"n_nodes": ended.n_nodes, "seconds": ended.seconds}
-    entries = {"tau": model.tau, "gamma": model.gamma, "criterion": result.criterion}
+    entries = {"tau": model.tau, "gamma": model.own_gamma, "criterion": result.criterion}
     entries |= {"status": result.status, **work}
     deliver(result, asked, steps, entries, partial(_draw, result, asked.plot), interrupted, audit)
     if interrupted:

@@ -51,6 +51,11 @@ class Model:
         return relative_gap(self.objective, self.lower_bound)
 
     @property
+    def own_gamma(self) -> float:
+        """γ, or NaN at the size 0: the mean alone has no coefficient that γ could shrink."""
+        return self.gamma if self.tau > 0 else float("nan")
+
+    @property
     def shows_gap(self) -> bool:
         """Whether the gap is small enough to be shown."""
         # The gap of a training objective is not shown where it is at least this large, as the lower

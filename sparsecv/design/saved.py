@@ -36,6 +36,7 @@ _LATER: dict[str, Any] = {
     "unknown": "error",
     "reading": {},
     "offset": None,
+    "counts": "features",
 }
 
 
@@ -58,6 +59,8 @@ class SavedModel:
         missing values are missing in data frames, too.
     offset: The name of what was taken off the response, which predictions add again; None where
         nothing was.
+    counts: What the model's τ counts: "coefficients", or "features" where a group of columns, such
+        as a factor, counts once, as it does in files that do not say.
     """
 
     model: Model
@@ -71,6 +74,7 @@ class SavedModel:
     unknown: str = "error"
     reading: Reading = AS_SHOWN
     offset: str | None = None
+    counts: str = "features"
 
     @property
     def support(self) -> list[str]:
@@ -149,6 +153,7 @@ class SavedModel:
             "intercept": float(model.intercept),
             "target": self.target,
             "tau": int(model.tau),
+            "counts": self.counts,
             **known,
             "proved": bool(model.proved),
             "levels": dict(self.levels),
@@ -205,7 +210,17 @@ class SavedModel:
             wrong = "intervals"
         if wrong is not None:
             raise InputError(f"{path}: damaged model file: {wrong!r} does not hold what it should")
-        same = ("features", "named", "target", "levels", "fills", "note", "unknown", "offset")
+        same = (
+            "features",
+            "named",
+            "target",
+            "levels",
+            "fills",
+            "note",
+            "unknown",
+            "offset",
+            "counts",
+        )
         kept = {name: found[name] for name in same}
         return cls(_model_of(found), intervals=folds, reading=reading, **kept)
 
@@ -258,6 +273,7 @@ def _wrong(found: dict[str, Any]) -> str | None:
         "note": isinstance(found["note"], str),
         "offset": found["offset"] is None or isinstance(found["offset"], str),
         "unknown": found["unknown"] in ("error", "zero"),
+        "counts": found["counts"] in ("coefficients", "features"),
     }
     if wrong := next((name for name, right in checks.items() if not right), None):
         return wrong

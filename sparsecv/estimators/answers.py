@@ -365,7 +365,7 @@ class ModelAnswers(SparseLinearModel):
         other.status_ = "optimal" if model.proved else "not proved"
         # What describes the columns and the search is the same for all sizes.
         same = "n_nodes_", "n_features_in_", "feature_names_in_", "coef_names_", "levels_"
-        for name in (*same, "_coding_", "_fills_", "_spreads_", "_offset_"):
+        for name in (*same, "_coding_", "_fills_", "_spreads_", "_offset_", "_counts_"):
             if hasattr(self, name):
                 setattr(other, name, getattr(self, name))
         return other

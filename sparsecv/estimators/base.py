@@ -73,6 +73,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
     levels_: dict[str, list[str]]
     _saved_: SavedModel | None = None  # The content of the file that the model was read from.
     _offset_: str | None = None  # The name of what was taken off y; None where nothing was.
+    _counts_: str = "features"  # What a size counts, as a saved model says it.
     _fills_: Array | None = None  # What missing values of X are filled with, shape (p,).
     status_: Any
     _run_: Result  # The fit with its rows, where it was neither read from a file nor a pickle.
@@ -459,7 +460,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         fit.shown.name = type(self).__name__
         self._run_ = fit
         self._spreads_ = fit.design.raw_spread, float(fit.design.spread[-1])
-        self._features_ = fit.features
+        self._features_, self._counts_ = fit.features, f"{fit.design.counts}s"
 
     def _forget(self) -> None:
         """Drop the attributes of the last fit, as the fit that begins may set others.

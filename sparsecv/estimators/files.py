@@ -193,6 +193,7 @@ class ModelFiles(SparseLinearModel):
             intervals=fold_models,
             unknown=self.unknown,
             offset=self._offset_,
+            counts=self._counts_,
         )
 
     def _certified(self, fit: Result) -> Certificate:

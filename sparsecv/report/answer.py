@@ -52,7 +52,8 @@ def _chosen(result: Result) -> Iterator[Fact]:
     """
     model = result.model
     every = counted(result.design.largest_size, result.design.counts)
-    yield Fact("chosen", f"τ = {model.tau} of {every}, γ = {number(model.gamma)}")
+    weight = f", γ = {number(model.gamma)}" if model.tau > 0 else ""
+    yield Fact("chosen", f"τ = {model.tau} of {every}{weight}")
     names = result.features.called(_by_feature(result))
     none = f"none: the model predicts {number(model.intercept)} for every row"
     yield Fact("columns", meaning=listed(names, MAX_CHARACTERS) if names else none)

@@ -196,17 +196,25 @@ class Audit:
         return kept | {"within": WITHIN, "judged_within": self.share, "headline": self.headline}
 
 
+def no_audit(result: Result) -> str:
+    """Why a fit has no audit: it has no columns; empty where it can be audited."""
+    if result.model.tau > 0 or result.criterion is not None:
+        return ""
+    return (
+        "the model is the mean alone; an audit is about the columns of a model, and the size 0 has "
+        "none: name sizes from 1 on (taus=, or --tau) to have a model with columns"
+    )
+
+
 def audited(result: Result, cv: Any, limits: Limits) -> Audit:
     """The audit of a fit; frames that were asked for before are not computed again.
 
     cv: The folds of the fit as the user asked for them; not used where nothing was held out.
     limits: Of the whole audit. Its parts share the time, and say what they have not proved.
+    Raises InputError: The fit has no audit (:func:`no_audit`).
     """
-    if result.model.tau == 0 and result.criterion is None:
-        raise InputError(
-            "the mean alone is chosen; an audit is about the columns of a model, and the size 0 "
-            "has none: fit without the audit, or name sizes from 1 on (taus=, or --tau)"
-        )
+    if why := no_audit(result):
+        raise InputError(why)
     n, asked = result.table.source.n, _Asked(result, limits)
     judged = next((i for i, w in enumerate(WITHIN) if w >= AIC_DIFFERENCE / n), len(WITHIN) - 1)
     found = Audit(_chosen(result), judged, missing=asked.missing)

@@ -51,6 +51,14 @@ def audit_sections(audit: Audit) -> Iterator[Section]:
         yield _models(audit)
 
 
+def refused_section(why: str) -> Section:
+    """The section that stands below a fit whose audit was asked for and is refused.
+
+    why: What :func:`~.audit.no_audit` says.
+    """
+    return Section(facts=[Fact("audit", meaning=f"none: {why}")])
+
+
 def _facts(audit: Audit) -> Iterator[Fact]:
     """Yield the lines of the model, from the judgement to what is not computed."""
     yield Fact("audit", audit.headline)

@@ -204,18 +204,20 @@ def _errors_of_sizes(
     else:
         r2 = [result.r_squared(model.cv_error) for model in sizes]
         yield SectionColumn("R²", ["" if np.isnan(one) else f"{one:.3f}" for one in r2], minor=True)
-    yield from _own_gammas(values_of(sizes, "gamma"), minor=True)
+    yield from _own_gammas(values_of(sizes, "own_gamma"), minor=True)
     yield SectionColumn("bounds", bounds)
     yield SectionColumn("", words, "words")
 
 
 def _own_gammas(gammas: Array, minor: bool) -> Iterator[SectionColumn]:
-    """Yield the column of γ where it is not the same in every row.
+    """Yield the column of γ where it is not the same in every row; the cell of the size 0 is empty.
 
+    gammas: NaN for the size 0, which has no γ.
     minor: Whether a narrow screen leaves the column out.
     """
-    if np.unique(gammas).size > 1:
-        yield SectionColumn("γ", [f"{gamma:.4g}" for gamma in gammas], minor=minor)
+    if np.unique(gammas[np.isfinite(gammas)]).size > 1:
+        cells = ["" if np.isnan(gamma) else f"{gamma:.4g}" for gamma in gammas]
+        yield SectionColumn("γ", cells, minor=minor)
 
 
 def _shares(projection: Projection) -> Array:
@@ -297,11 +299,12 @@ def _choices(result: Result, chosen: Choice) -> Section:
     columns = [
         SectionColumn("rule", names, "words"),
         SectionColumn("τ", [choice.tau for choice in every]),
-        SectionColumn("γ", [choice.gamma for choice in every]),
+        SectionColumn("γ", [choice.own_gamma for choice in every]),
         SectionColumn("CV error", numbers([choice.cv_error for choice in every], exact)),
         SectionColumn("what the rule looks for", aims, "words"),
     ]
-    table = SectionTable(columns, names.index(chosen.rule), "rules")
+    # Where every rule takes the mean alone, no row has a γ.
+    table = SectionTable(columns, names.index(chosen.rule), "rules").filled()
     return Section("What each rule chooses", table=table)
 
 

@@ -25,7 +25,10 @@ from ..solvers.core.column_rules import ResolvedRules
 def document(result: Result) -> dict[str, Any]:
     """The entries of a result, with values as :func:`plain` gives them."""
     model, held_out = result.model, result.held_out
-    entries: dict[str, Any] = {"constraints": constraints(result.design.asked, result.names)}
+    entries: dict[str, Any] = {
+        "constraints": constraints(result.design.asked, result.names),
+        "counts": f"{result.design.counts}s",  # What τ counts, here and below.
+    }
     if held_out is not None:
         entries |= _chosen(result, held_out)
     bounds = {name: getattr(model, name) for name in ("objective", "lower_bound", "gap")}
@@ -116,8 +119,8 @@ def _nested(expected: NestedError | None) -> dict[str, Any] | None:
 
 
 def _pair(choice: Choice) -> dict[str, Any]:
-    """The chosen τ and γ, and their CV error."""
-    return {"tau": choice.tau, "gamma": choice.gamma, "cv_error": choice.cv_error}
+    """The chosen τ and γ, and their CV error; the size 0 has no γ."""
+    return {"tau": choice.tau, "gamma": choice.own_gamma, "cv_error": choice.cv_error}
 
 
 def _claim(claim: Claim) -> dict[str, Any]:
@@ -149,12 +152,14 @@ def _coefficients(result: Result, model: Model) -> dict[str, Any]:
 
 def _projections(result: Result, projection: Projection) -> dict[str, Any]:
     """The CV error of the average of all models, and its projection onto every size."""
-    names = ("tau", "gamma", "distance", "cv_error", "std_error")
+    names = ("tau", "distance", "cv_error", "std_error")
     return {
         "reference_error": projection.average.error,
         "reference_std_error": projection.average.std_error,
         "sizes": [
-            {name: getattr(model, name) for name in names} | _coefficients(result, model)
+            {name: getattr(model, name) for name in names}
+            | {"gamma": model.own_gamma}
+            | _coefficients(result, model)
             for model in projection.sizes
         ],
     }
@@ -164,7 +169,7 @@ def _surface(result: Result, held_out: HeldOut) -> dict[str, Any]:
     """The folds, and the CV error h(γ, τ) of every pair and of the best."""
     study, surface = held_out.study, held_out.surface
     design, best, folds = result.design, surface.best(), surface.folds
-    names: tuple[str, ...] = "tau", "gamma", "cv_error", "std_error", "lower_bound"
+    names: tuple[str, ...] = "tau", "cv_error", "std_error", "lower_bound"
     entries: dict[str, Any] = {
         "feature_names": result.called(design.kept),
         "folds": {"kind": folds.kind, "k": folds.k, "sizes": folds.sizes},
@@ -173,6 +178,7 @@ def _surface(result: Result, held_out: HeldOut) -> dict[str, Any]:
         "results": [_at_gamma(result, one) for one in surface.by_gamma],
         "best": {
             **{name: getattr(best, name) for name in names},
+            "gamma": best.gamma if best.tau > 0 else np.nan,
             "certified": claim_of(study, surface, least_error(surface)).proved,
             "upper_bound": best.upper,
             "tau_1se": best.one_se,
@@ -193,10 +199,11 @@ def _global(minimum: GlobalMinimum) -> dict[str, Any]:
 
     "not_excluded" has, for a τ, the range of γ in which the least error may still lie.
     """
-    names = ("tau", "gamma", "tolerance", "status", "seconds")
+    names = ("tau", "tolerance", "status", "seconds")
     remaining = [{"tau": int(tau), "gamma": [low, high]} for tau, low, high in minimum.left]
     return {
         **{name: getattr(minimum, name) for name in names},
+        "gamma": minimum.gamma if minimum.tau > 0 else np.nan,
         "certified": range_is_proved(minimum),
         "low": minimum.span.low,
         "high": minimum.span.high,

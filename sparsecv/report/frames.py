@@ -54,7 +54,7 @@ def path_frame(sizes: Sequence[Model], features: Features, average: float) -> Da
     sizes = [sizes[t] for t in told_sizes(list(sizes))]
     values: dict[str, Any] = {
         "tau": values_of(sizes, "tau"),
-        "gamma": values_of(sizes, "gamma"),
+        "gamma": values_of(sizes, "own_gamma"),
         **columns_and_names((model.support for model in sizes), features),
         "coef": [model.coef[model.support].tolist() for model in sizes],
     }
@@ -100,7 +100,7 @@ def comparison(result: Result, limits: Limits | None = None) -> DataFrame:
     own: Any = ("cv_error", "lower", "upper", "criterion")
     values = {
         "tau": [one.tau for one in every],
-        "gamma": [one.gamma for one in every],
+        "gamma": [one.own_gamma for one in every],
         **columns_and_names(supports, result.features),
         **{name: [getattr(one, name) for one in every] for name in own},
         "certified": [claim_of(study, surface, one).proved for one in every],
@@ -117,7 +117,7 @@ def _least_criteria(result: Result) -> DataFrame:
     unknown = np.full(len(rules), np.nan)
     found = {
         "tau": values_of(models, "tau"),
-        "gamma": values_of(models, "gamma"),
+        "gamma": values_of(models, "own_gamma"),
         **columns_and_names((model.support for model in models), result.features),
         **dict.fromkeys(("cv_error", "lower", "upper"), unknown),
         "criterion": [float(np.nanmin(values[name])) for name in rules],

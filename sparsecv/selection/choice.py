@@ -73,6 +73,11 @@ class Choice:
     cut_short: bool = False
 
     @property
+    def own_gamma(self) -> float:
+        """γ, or NaN at the size 0: the mean alone has no coefficient that γ could shrink."""
+        return self.gamma if self.tau > 0 else float("nan")
+
+    @property
     def is_pair(self) -> bool:
         """Whether the choice is a pair (γ, τ) of the grid."""
         return self.projection is None

@@ -20,7 +20,7 @@ from support.inside import Reading, SavedModel, main
 from support.models import linear
 
 import sparsecv
-from sparsecv import SparseRidge, SparseRidgeCV
+from sparsecv import Constraints, SparseRidge, SparseRidgeCV
 from sparsecv.design.fold_models import FoldModels
 from sparsecv.errors import InputError, LoweredSizeWarning
 
@@ -202,3 +202,71 @@ def test_files_that_are_no_models(tmp_path: Path) -> None:
 def test_columns_of_a_saved_model() -> None:
     assert list(GOOD.coding().columns.items()) == [("b", ["b"]), ("c", ["c=u", "c=v"])]
     assert list(GOOD.coding(known=["c=u"]).columns) == ["b", "c=u"]
+
+
+# A file as it was before files said what τ counts, how texts were read and what missing values are:
+# τ = 1 counts the factor f, whose three 0/1 columns are all in the model.
+EARLIER = {
+    "format": "sparsecv model",
+    "version": 1,
+    "sparsecv": "0.1.0",
+    "features": ["a", "f=u", "f=v", "f=w"],
+    "named": True,
+    "support": ["f=u", "f=v", "f=w"],
+    "coef": [-1.0, 0.25, 2.0],
+    "intercept": 3.0,
+    "target": "y",
+    "tau": 1,
+    "gamma": 0.5,
+    "objective": 2.0,
+    "lower_bound": 2.0,
+    "proved": True,
+    "levels": {"f": ["u", "v", "w"]},
+}
+
+
+def test_models_saved_before_sizes_counted_coefficients_predict_as_they_did(tmp_path: Path) -> None:
+    path, again = tmp_path / "m.json", tmp_path / "again.json"
+    path.write_text(json.dumps(EARLIER), encoding="utf-8")
+    model = sparsecv.load(path)
+    rows = pd.DataFrame({"a": [1.0, 2.0, 0.0], "f": ["w", "u", "v"]})
+    np.testing.assert_array_equal(model.predict(rows), [5.0, 2.0, 3.25])
+    assert (model.tau_, model.gamma_, model.status_) == (1, 0.5, "optimal")
+    model.save(again)
+    assert json.loads(again.read_text(encoding="utf-8"))["counts"] == "features"
+    np.testing.assert_array_equal(sparsecv.load(again).predict(rows), model.predict(rows))
+    rows.to_csv(tmp_path / "t.csv", index=False)
+    assert main(["predict", str(path), str(tmp_path / "t.csv"), "--out", f"{tmp_path}/p.csv"]) == 0
+    assert pd.read_csv(tmp_path / "p.csv").iloc[:, -1].tolist() == [5.0, 2.0, 3.25]
+    path.write_text(json.dumps(EARLIER | {"counts": "columns"}), encoding="utf-8")
+    with pytest.raises(InputError, match="'counts'"):
+        sparsecv.load(path)
+
+
+@pytest.mark.parametrize("count", ["coefficients", "groups"])
+def test_a_saved_model_says_what_its_size_counts(
+    count: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    f = rng.integers(0, 3, 60)
+    X = pd.DataFrame({"a": rng.standard_normal(60), "f": np.array(["u", "v", "w"])[f]})
+    y = 3.0 * f + 0.1 * rng.standard_normal(60)
+    rules = Constraints(count=count)
+    says, size = ("coefficients", 2) if count == "coefficients" else ("features", 1)
+    model = SparseRidgeCV(rule="minimum", taus=[size], constraints=rules).fit(X, y)
+    for name, one in (("chosen", model), ("other", model.at_size(size))):
+        one.save(f"{name}.json")
+        found = json.loads(Path(f"{name}.json").read_text(encoding="utf-8"))
+        assert (found["counts"], found["tau"], len(found["support"])) == (says, size, 3)
+        np.testing.assert_array_equal(sparsecv.load(f"{name}.json").predict(X), one.predict(X))
+    X.assign(y=y).to_csv("t.csv", index=False)
+    Path("rules.json").write_text(json.dumps({"count": count}), encoding="utf-8")
+    asked = ["--constraints", "rules.json", "--save", "s.json", "--json", "r.json", "--quiet"]
+    assert main(["fit", "t.csv", "--tau", str(size), *asked]) == 0
+    for name in ("s.json", "r.json"):
+        found = json.loads(Path(name).read_text(encoding="utf-8"))
+        assert (found["counts"], found["tau"]) == (says, size)
+    # Numbers alone have the same sizes in both ways.
+    SparseRidge(tau=1).fit(X[["a"]], y).save("n.json")
+    assert json.loads(Path("n.json").read_text(encoding="utf-8"))["counts"] == "features"

@@ -83,11 +83,11 @@ def test_projections_are_the_best_that_are_allowed() -> None:
         run = model._run_
         average, intercept = averaged_model(run.study, run.choice.projection.average)
         target = X @ average + intercept
-        for t, size in enumerate(model.path_["tau"]):
-            gamma = float(model.path_["gamma"][t])
+        for size in model.path_["tau"]:
+            found = model.at_size(int(size))
+            gamma = float(found.gamma_)
             best = best_of_every_size(X, target, gamma, rules, spread)
             least, optima = best[size]
-            found = model.at_size(int(size))
             assert found.objective_ == pytest.approx(least, rel=1e-6, abs=1e-9)
             right = dict(optima).get(tuple(found.support_.tolist()))
             assert right is not None

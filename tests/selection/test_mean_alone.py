@@ -82,6 +82,11 @@ def test_noise_has_the_mean_alone_as_its_model(tmp_path: Path) -> None:
     np.testing.assert_array_equal(load(tmp_path / "m.json").predict(X), model.predict(X))
     model.report(tmp_path / "page.html")
     assert "the model predicts" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert not any("γ = " in line for line in model.summary().splitlines()[:3])
+    assert np.isnan(model.path_["gamma"][0])
+    assert np.isfinite(model.path_["gamma"][1:]).all()
+    compared = model.compare()
+    np.testing.assert_array_equal(np.isnan(compared["gamma"]), compared["tau"] == 0)
     other = model.at_size(2)
     assert other.support_.size == 2
     assert model.at_size(0).support_.size == 0
@@ -155,8 +160,34 @@ def test_the_command_begins_at_0_and_the_paper_at_1(
     assert main(["cv", "t.csv", "--no-nested", "--json", "r.json"]) == 0
     found = json.loads(Path("r.json").read_text(encoding="utf-8"))
     assert found["chosen"]["tau"] == 0
+    of_the_mean = [found["chosen"], found["sizes"][0], *found["rules"].values()]
+    assert {one["gamma"] for one in of_the_mean if one["tau"] == 0} == {None}
     assert "the mean alone" in capsys.readouterr().out
     paper = ["--protocol", "paper", "--gamma", "1", "--no-nested", "--json", "p.json"]
     assert main(["cv", "t.csv", *paper]) == 0
     sizes = json.loads(Path("p.json").read_text(encoding="utf-8"))["results"][0]["tau"]
     assert sizes == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("rule", ["minimum", "projected"])
+def test_an_audit_of_the_mean_alone_leaves_the_fit_on_the_screen(
+    rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    X, y = noise()
+    pd.DataFrame(X).assign(y=y).to_csv("t.csv", index=False)
+    asked = ["--rule", rule, "--no-nested", "--audit", "--json", "r.json", "--html", "page.html"]
+    assert main(["cv", "t.csv", *asked]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert text.index("chosen τ = 0 of 6 features columns none") < text.index(
+        "audit none: the model"
+    )
+    assert "the size 0 has none: name sizes from 1 on" in text
+    assert json.loads(Path("r.json").read_text(encoding="utf-8"))["audit"] is None
+    assert "the size 0 has" in " ".join(Path("page.html").read_text(encoding="utf-8").split())
+    with pytest.raises(InputError, match="the size 0 has none: name sizes"):
+        SparseRidgeCV(rule=rule).fit(X, y).report(audit=True)
+    assert main(["fit", "t.csv", "--tau", "0", "--audit"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert text.startswith("chosen τ = 0 of 6 features columns none")
+    assert "audit none: the model is the mean alone" in text

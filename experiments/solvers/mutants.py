@@ -83,8 +83,8 @@ FAULTS = (
     Fault(
         "the diagonal is the second eigenvalue of G, not the first",
         "solvers/relaxation/extraction.py",
-        "least = values[0] - 4.0",
-        "least = values[min(1, p - 1)] - 4.0",
+        "least = values[0] - eigenvalue_loss",
+        "least = values[min(1, p - 1)] - eigenvalue_loss",
         BOUNDS,
     ),
     Fault(

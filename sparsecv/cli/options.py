@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import typer
 
 from ..errors import InputError
+from ..schedule import DEFAULT_SECONDS
 
 # What options take; None stands for an option that is not given.
 Number = float | None
@@ -167,7 +168,10 @@ PANELS: dict[str, dict[str, Option]] = {
             metavar="PROVE",
         ),
         "time_limit": option(
-            Text, None, "Seconds of the call, by default 60; 0: estimates alone; none: no limit."
+            Text,
+            None,
+            f"Seconds of the call, by default {DEFAULT_SECONDS:g}; 0: estimates alone; none: no "
+            "limit.",
         ),
     },
     "Output": {

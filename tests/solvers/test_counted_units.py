@@ -30,6 +30,23 @@ def test_sizes_and_models_of_constraints() -> None:
     assert rules.restricted([0, 3, 4]).max_size == 5
 
 
+def test_sizes_of_several_supports_are_those_of_each() -> None:
+    rng = np.random.default_rng(7)
+    for _ in range(50):
+        p = int(rng.integers(1, 10))
+        unit = rng.integers(0, 4, p)
+        rules = UnitConstraints.of(p, unit=unit, cost=rng.integers(1, 6, 4)[unit])
+        rows = np.full((6, p + 1), -1)
+        right = []
+        for row in rows:
+            some = np.flatnonzero(rng.random(p) < 0.4)
+            row[: some.size] = rng.permutation(some)
+            # Each unit of which the support has a column counts once.
+            right.append(sum(int(rules.cost[rules.unit[unit == u][0]]) for u in {*unit[some]}))
+        assert rules.sizes_of(rows).tolist() == right
+        assert [rules.size_of(row[row >= 0]) for row in rows] == right
+
+
 def factors(n: int = 90) -> tuple[pd.DataFrame, np.ndarray]:
     """Two numbers, a factor of four levels that explains y, and one of nine that does not."""
     rng = np.random.default_rng(4)

@@ -159,6 +159,13 @@ class UnitConstraints:
         """What the units that the columns of a support belong to count together."""
         return int(self.cost[self.units(support)].sum())
 
+    def sizes_of(self, rows: Index) -> Index:
+        """The sizes of several supports, which are rows (s, most) filled up with −1."""
+        row, place = np.nonzero(rows >= 0)
+        inside = np.zeros((rows.shape[0], self.n_units), dtype=bool)
+        inside[row, self.unit[rows[row, place]]] = True
+        return inside @ self.cost
+
     @cached
     def kinds(self) -> list[str]:
         """What is asked, in words."""

@@ -69,7 +69,7 @@ class WeightedGrower:
             found += grower.at(gamma, starts, limits).values()
         rows = stacked(found, max(1, *(one.size for one in found)))
         _, objective = fit_supports(self._problem, np.array([gamma]), rows[None])
-        count = np.array([rules.size_of(one) for one in found])
+        count = rules.sizes_of(rows)
         best = [int(np.where(count <= k, objective[0], np.inf).argmin()) for k in self._wanted]
         self._found = [found[i] for i in best]
 

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..cv.progress import Late, all_done
-from ..cv.results import mean_over_folds
+from ..cv.results import CVResult, mean_over_folds
 from ..design.design import Array
 from ..design.fold_data import FoldData
 from ..design.folds import Index
@@ -83,7 +83,7 @@ class Projection:
         Which sizes are so close to the average.
     allowed : ndarray of bool, shape (τ,)
         Which sizes may be chosen. A size may not that has both more columns and more CV error than
-        the pair of least CV error, or than the mean alone.
+        the pair of least CV error, or than the mean alone if the pair is not clearly better.
     chosen : int
         Position of the chosen size.
     proved : ndarray of bool, shape (τ,)
@@ -350,16 +350,15 @@ def project_average(
     The projections of the chosen size are proved as far as the plan of the study proves models.
 
     least_size, least_error: Number of columns and CV error of the pair (γ, τ) of least CV error. A
-        size that has both more columns and more CV error than the pair, or than the mean alone, is
-        not chosen.
+        size that has both more columns and more CV error than the pair is not chosen, nor one that
+        has more CV error than the mean alone where :func:`_error_of_the_mean` is finite.
     Raises OutOfTime: The time is over, and the grace after it, before every fold has projections.
     """
     data, result = study.data, average.result
     sizes = result.taus if study.settings.taus is None else study.sizes
     unit = ridge_unit(data, data.folds.k)
     ridges = projection_ridges(unit, result.gammas[average.weights.any(axis=1)])
-    # The CV error of the mean alone, where this is one of the sizes.
-    mean = float(result.table("cv_error")[0, 0]) if result.taus[0] == 0 else np.inf
+    mean = _error_of_the_mean(result, least_error)
     folds = _FoldProjections(study, average.coefs, ridges, sizes)
     share = max_distance_shares(sizes, data.weight)
     # Proofs change distances and errors, and with them the chosen size.
@@ -391,6 +390,21 @@ def project_average(
     ]
     near = distance <= max_distance
     return Projection(by_size, average, share, near, allowed, chosen, proved, status)
+
+
+def _error_of_the_mean(result: CVResult, least_error: float) -> float:
+    """The CV error of the mean alone; ∞ where it is no size, or a pair (γ, τ) is clearly better.
+
+    A pair is clearly better that has less CV error than the mean alone by more than one standard
+    error of this. Projections may then have more error than the mean alone because a far row pulls
+    the average of all models, and the table has a signal all the same.
+
+    least_error: The CV error of the pair of least CV error.
+    """
+    if result.taus[0] > 0:
+        return float("inf")
+    error, std_error = (float(result.table(name)[0, 0]) for name in ("cv_error", "std_error"))
+    return error if least_error >= error - std_error else float("inf")
 
 
 def _projected_models(

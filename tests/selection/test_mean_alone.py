@@ -191,3 +191,19 @@ def test_an_audit_of_the_mean_alone_leaves_the_fit_on_the_screen(
     text = " ".join(capsys.readouterr().out.split())
     assert text.startswith("chosen τ = 0 of 6 features columns none")
     assert "audit none: the model is the mean alone" in text
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_far_row_does_not_hide_a_signal_behind_the_mean(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((60, 3))
+    X[:, 0] = np.exp(rng.standard_normal(60))
+    X[7, 0] = (
+        120.0  # It pulls the average of all models far off, and the folds' projections with it.
+    )
+    y = 3.0 * np.log(X[:, 0]) + 0.5 * rng.standard_normal(60)
+    model = SparseRidgeCV(time_limit=None).fit(X, y)
+    mean, least = model.path_.iloc[0], SparseRidgeCV(rule="minimum", time_limit=None).fit(X, y)
+    assert model.path_["cv_error"].iloc[1:].min() > mean["cv_error"]
+    assert least.cv_error_ < mean["cv_error"] - mean["std_error"]
+    assert model.tau_ > 0

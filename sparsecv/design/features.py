@@ -13,6 +13,10 @@ from ..solvers.core.threads import cached
 from ..tables.coding import Coding
 from .folds import Index
 
+# So many characters a cut name keeps before its number of levels, or it loses that number. The
+# number is a choice: fewer characters do not tell names apart.
+LEAST_OF_NAME = 8
+
 
 @dataclass(frozen=True)
 class Features:
@@ -75,14 +79,20 @@ class Features:
 
 
 def cut_name(name: str, characters: int) -> str:
-    """A name of at most some characters, three at least: … stands for the middle of a longer one.
+    """A name of at most some characters, three at least: … stands for what is left out.
 
-    The number of levels or of columns at the end of a feature's name stays.
+    That is the middle of a name. The number of levels or of columns at the end of a feature's name
+    stays where LEAST_OF_NAME characters are left before it, and goes first where they are not.
     """
     if len(name) <= max(characters, 3):
         return name
     left = max(characters, 3) - 1
     behind = left // 2
-    tail = name.rfind(" (") if name.endswith((" levels)", " columns)")) else len(name)
-    behind = max(behind, min(len(name) - tail + 1, left - 1))
+    if name.endswith((" levels)", " columns)")) and (tail := name.rfind(" (")) > 0:
+        if left - (len(name) - tail) >= LEAST_OF_NAME:
+            behind = max(behind, len(name) - tail + 1)
+        elif tail <= left:
+            return f"{name[:tail]}…"
+        else:
+            name = name[:tail]
     return f"{name[: left - behind]}…{name[len(name) - behind :]}"

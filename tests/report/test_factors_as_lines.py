@@ -146,6 +146,12 @@ def test_long_names_lose_their_middle() -> None:
     for room in range(1, 40):
         for name in ("abcdefghijklmnop", f"{LONG} (51 levels)", f"{LONG} (2 columns)"):
             assert len(cut_name(name, room)) <= max(room, 3)
+    # Where hardly any of a name would be left beside its number of levels, that number goes.
+    assert cut_name(f"+{LONG} (18 levels)", 15) == "+how_sa…overall"
+    assert cut_name("+region (5 levels)", 15) == "+region…"
+    for room in range(8, 40):
+        shown = cut_name(f"{LONG} (18 levels)", room)
+        assert len(shown.removesuffix(" (18 levels)").replace("…", "")) >= min(8, room - 1), room
 
 
 def test_the_lasso_of_a_size_counts_a_factor_as_sizes_do() -> None:

@@ -27,7 +27,7 @@ from ..selection.claims import beyond_certificate
 from ..selection.intervals import fold_models
 from ..selection.nested import nested_by_default, nested_error, refuse_nested
 from ..selection.result import HeldOut, Result, Shown
-from ..selection.rules import averages
+from ..selection.rules import takes_average
 from ..selection.run import fit_table
 from ..selection.study import partitions_of
 from ..solvers.core.result import Status
@@ -70,7 +70,7 @@ def cv(data: str, **options: Any) -> Exit:
             source, asked.folds, layout, seed=asked.seed, partitions=partitions, asked=rules
         )
         _refuse_nested(prepared, asked)
-        average = averages(settings, asked.protocol)
+        average = takes_average(settings, asked.protocol)
         plan = RunPlan.of(settings, prepared.data, averages=average)
         announce_limit(plan, prepared.design.n_units, asked)
         try:

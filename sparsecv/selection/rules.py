@@ -75,7 +75,7 @@ def resolved_rule(settings: Settings, protocol: str) -> tuple[str, str]:
     return "projected", "the default"
 
 
-def averages(settings: Settings, protocol: str) -> bool:
+def takes_average(settings: Settings, protocol: str) -> bool:
     """Whether the rule that is taken under a protocol, "honest" or "paper", averages models."""
     rule, _ = resolved_rule(settings, protocol)
     return rule == "projected"

@@ -32,7 +32,7 @@ from ..solvers.core.result import Status
 from ..solvers.core.threads import one_blas_thread
 from ..solvers.executor import run_units
 from .inner_folds import Tasks, Unit
-from .rules import PairCriterion, averages, check_rule, resolved_rule
+from .rules import PairCriterion, check_rule, resolved_rule, takes_average
 from .weights import SizeRound, growing_sizes
 
 # The weights of an average come from CV errors over this many random partitions of the rows into
@@ -63,7 +63,7 @@ def partitions_of(settings: Settings, protocol: str) -> int:
 
     protocol: "honest" or "paper".
     """
-    return PARTITIONS if settings.compare or averages(settings, protocol) else 1
+    return PARTITIONS if settings.compare or takes_average(settings, protocol) else 1
 
 
 def check_size(sizes: NDArray[Any], size: int) -> None:
@@ -131,7 +131,7 @@ class Study:
         gammas, protocol = asked_gammas(settings.gammas), design.protocol.name
         rule, reason = resolved_rule(settings, protocol)
         check_rule(rule, data, settings)
-        average = averages(settings, protocol)
+        average = takes_average(settings, protocol)
         if isinstance(gammas, GammaSpan):
             _refuse_range(settings, average)
         every = default_taus(data.weight, data.p, data.constraints)

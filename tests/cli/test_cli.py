@@ -18,7 +18,6 @@ from support.tables import growing_columns, write_csv
 
 import sparsecv
 from sparsecv import SparseRidgeCV
-from sparsecv.schedule import DEFAULT_SECONDS
 
 # ---------------------------------------------------------------------------- cv
 
@@ -194,7 +193,10 @@ def test_version_help_and_data_sets(capsys: Capture) -> None:
     for arguments, words in (
         (["--version"], [f"sparsecv {sparsecv.__version__}\n"]),
         (["--help"], ["cv", "fit", "verify", "--install-completion"]),
-        (["cv", "-h"], ["--folds", "--gamma", "METHOD", f"by default {DEFAULT_SECONDS:g};"]),
+        (
+            ["cv", "-h"],
+            ["--folds", "--gamma", "METHOD", f" {SparseRidgeCV().time_limit:g};"],
+        ),
         (["fit", "-h"], ["--tau"]),
     ):
         assert main(arguments) == 0

@@ -12,11 +12,10 @@ import pandas as pd
 import pytest
 from numpy.typing import NDArray
 from sklearn.model_selection import KFold
+from support.inside import RULES, main
 
 from sparsecv import Constraints, SparseRidgeCV, load
-from sparsecv.cli.main import main
 from sparsecv.errors import InputError
-from sparsecv.selection.rules import RULES
 
 Array = NDArray[np.float64]
 

@@ -270,7 +270,10 @@ def _aim(choice: Choice, projection: Projection, counts: str) -> str:
     of_all_sizes = int(near.argmax() if near.any() else distance.argmin())
     if not choice.size_given and of_all_sizes != projection.chosen:
         left_out = int(np.count_nonzero(~projection.allowed))
-        mean = " or the mean alone" if projection.sizes[0].tau == 0 else ""
+        # Where a pair shows a signal, sizes may be chosen that have more CV error than the mean.
+        errors = values_of(projection.sizes, "cv_error")
+        below_mean = bool((errors[projection.allowed] <= errors[0]).all())
+        mean = " or the mean alone" if projection.sizes[0].tau == 0 and below_mean else ""
         aim += (
             f". The rule leaves out {counted(left_out, 'size')} of more "
             f"{counts}s and more CV error than the model of least CV error{mean} has"

@@ -206,3 +206,16 @@ def test_a_far_row_does_not_hide_a_signal_behind_the_mean(seed: int) -> None:
     assert model.path_["cv_error"].iloc[1:].min() > mean["cv_error"]
     assert least.cv_error_ < mean["cv_error"] - mean["std_error"]
     assert model.tau_ > 0
+
+
+def test_the_report_names_the_mean_only_where_the_rule_compares_sizes_with_it() -> None:
+    rng = np.random.default_rng(11)
+    X = rng.standard_normal((60, 5))
+    X[:, 0] = np.exp(rng.standard_normal(60))
+    X[7, 0] = 120.0
+    y = 3.0 * np.log(X[:, 0]) + 0.5 * rng.standard_normal(60) + 0.8 * X[:, 1]
+    model = SparseRidgeCV(time_limit=None).fit(X, y)
+    told = " ".join(str(model.summary()).split())
+    assert model.cv_error_ > model.path_["cv_error"].iloc[0]
+    assert "The rule leaves out" in told
+    assert "or the mean alone has" not in told

@@ -57,6 +57,8 @@ ONE_AFTER_THE_OTHER = {
     "test_reduction.py",
     "test_snippets.py",
 }
+# Each of these files makes something that takes seconds, once in every process that runs its tests.
+MADE_ONCE = {"test_kernels_in_python.py", "test_layers.py"}
 
 
 @pytest.fixture(autouse=True)
@@ -105,6 +107,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.name in ONE_AFTER_THE_OTHER:
             item.add_marker(pytest.mark.xdist_group("clusters, signals and clocks"))
+        elif item.path.name in MADE_ONCE:
+            item.add_marker(pytest.mark.xdist_group(item.path.name))
 
 
 @pytest.fixture(scope="session")

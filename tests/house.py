@@ -19,6 +19,7 @@ import sys
 import tokenize
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
@@ -501,6 +502,7 @@ def stand_ins(tests: list[Module]) -> Iterator[str]:
                 yield from ast.literal_eval(node.value).values()
 
 
+@cache
 def read_modules(root: Path) -> list[Module]:
     """The modules of a folder and of the folders below."""
     found = []

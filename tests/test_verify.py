@@ -21,6 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.brute_force import Matrix
 from support.constrained import exact_ridge
+from support.fresh import plain_run
 from support.inside import main
 from support.problems import regression
 
@@ -460,8 +461,10 @@ def tamper(one: Tampered, kind: str, rng: np.random.Generator) -> None:
         a, b = rng.choice(len(held), 2, replace=False)
         held[a].append(held[b].pop())
     elif kind == "answer":
-        best = one.head["supports"]
-        best[rng.integers(len(best))] = sorted(rng.choice(p, len(best[0]), replace=False).tolist())
+        best = one.head["supports"][rng.integers(len(one.head["supports"]))]
+        others = sorted(set(range(p)) - set(best))
+        best[rng.integers(len(best))] = others[rng.integers(len(others))]
+        best.sort()
     elif kind == "support":
         others = sorted(set(range(p)) - set(fit[1]))
         fit[1][rng.integers(len(fit[1]))] = others[rng.integers(len(others))]
@@ -522,13 +525,13 @@ def test_tampered_certificates_are_refused(here: Path) -> None:
         elif "supports" in head:
             none = {"bound", "response"}  # The columns may be the best for another response, too.
         for kind in sorted({*KINDS} - none):
-            for _ in range(5):
+            for _ in range(3 if plain_run() else 5):
                 one = Tampered(found)
                 tamper(one, kind, rng)
                 assert not one.accepted(digest=kind != "data"), kind
                 assert kind != "block" or "a fold is missing" in one.said
                 refused += 1
-    assert refused >= 300
+    assert refused >= 150
 
 
 @pytest.mark.parametrize("kind", ["pairs", "columns"])

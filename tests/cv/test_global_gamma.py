@@ -88,7 +88,7 @@ def polished(h: Callable[[Array], Array], grid: Array) -> float:
     return least
 
 
-@pytest.mark.parametrize("seed", range(36 if plain_run() else 100))
+@pytest.mark.parametrize("seed", range(24 if plain_run() else 100))
 def test_the_interval_contains_the_least_error_and_pairs_outside_have_larger_ones(
     seed: int,
 ) -> None:

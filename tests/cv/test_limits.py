@@ -302,8 +302,7 @@ def test_default_taus_and_grids() -> None:
     assert default_taus(10, 180, factors).tolist() == [1, 2, 3, 4, 5]
 
 
-@pytest.mark.parametrize("p", [40, 50])
-@pytest.mark.parametrize("rule", ["minimum", "one-se"])
+@pytest.mark.parametrize(("p", "rule"), [(40, "minimum"), (50, "one-se")])
 def test_the_chosen_model_is_proved_although_the_errors_take_all_the_time(
     p: int, rule: str, stand_in: StandIn
 ) -> None:

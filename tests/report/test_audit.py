@@ -122,7 +122,8 @@ def test_screen_page_and_json_have_the_same(
     monkeypatch.chdir(tmp_path)
     X, y = five_columns()
     write_csv(Path("t.csv"), X, y)
-    for words in (["fit", "t.csv", "--tau", "bic"], ["cv", "t.csv", "--rule", "minimum"]):
+    cv = ["cv", "t.csv", "--folds", "3"]
+    for words in (["fit", "t.csv", "--tau", "bic"], [*cv, "--rule", "minimum"]):
         document = run_json(*words, "--audit", "--html", "r.html", quiet=False)
         screen, page = capsys.readouterr().out, Path("r.html").read_text(encoding="utf-8")
         record = document["audit"]
@@ -133,5 +134,5 @@ def test_screen_page_and_json_have_the_same(
         assert record["near"][0] <= record["near"][1] <= record["near"][2]
         assert ("inference" in record["missing"]) == (words[0] == "cv")
         assert (record["expected"] is None) == (words[0] == "fit")
-    assert main(["cv", "t.csv", "--audit", "--quiet", "--json", "j.json"]) == 0
+    assert main([*cv, "--audit", "--quiet", "--json", "j.json"]) == 0
     assert json.loads(Path("j.json").read_text(encoding="utf-8"))["audit"]["missing"]

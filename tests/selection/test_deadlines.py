@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support.clocks import WorkClock
+from support.fresh import plain_run
 from support.inside import CLOCK, Limits
 from support.limit_attacks import LIMITS
 from support.studies import made
@@ -31,7 +32,7 @@ def test_no_unit_begins_after_the_grace(gammas: list[float] | None) -> None:
         units = int(clock.now)
     assert whole.rule_ == "projected"
     rules = set[str]()
-    for limit in [0.5, *range(2, units + 12, 5)]:
+    for limit in [0.5, *range(2, units + 12, 9 if plain_run() else 5)]:
         with WorkClock.of_a_fit() as clock:
             found = fitted(limit, gammas=gammas)
         latest = limit + max(0.5, 0.05 * limit)

@@ -110,11 +110,11 @@ def test_an_error_is_raised_here() -> None:
 def test_ctrl_c_is_answered_at_once_and_units_end_at_their_deadline(client: Any) -> None:
     with parallel_config("dask", client=client):
         tasks: list[tuple[Any, ...]] = [()] * 8
-        units = run_units(until_stopped, Shared(1), tasks, allot=lambda _: Limits(5.0))
+        units = run_units(until_stopped, Shared(1), tasks, allot=lambda _: Limits(3.0))
         started = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
             leave(units, client)
-        assert time.monotonic() - started < 4.0
+        assert time.monotonic() - started < 2.5
     wait_until_idle(client)
 
 
@@ -135,7 +135,7 @@ def leave(units: Any, client: Any) -> None:
 
 
 def wait_until_idle(client: Any) -> None:
-    deadline = time.monotonic() + 20.0  # Of eight units two have begun, each of 5 seconds.
+    deadline = time.monotonic() + 20.0  # Of eight units two have begun, each of 3 seconds.
     while time.monotonic() < deadline:
         if not any(client.processing().values()) and not any(client.run(executing).values()):
             return

@@ -52,8 +52,11 @@ _DISGUISED = re.compile(
 # Else the column is a factor, such as 2, 3, 4, 5+. Both are choices.
 MAX_SHARE_OF_CODES = 0.1
 MANY_NUMBERS = 10
-# The pattern matches a number with a mark before or behind it, such as 12.5T.
-_MARKED = re.compile(r"([^\d\s.,+-]{0,3}) ?[-+]?(\d+[.,]?\d*|[.,]\d+) ?([^\d\s.,+-]{0,3})")
+# The pattern matches a number with a mark before or behind it, such as 12.5T or 1.234,50 €.
+_MARKED = re.compile(
+    r"([^\d\s.,+-]{0,3}) ?[-+]?(?:\d{1,3}(?:[., ]\d{3})+(?:[.,]\d*)?|\d+[.,]?\d*|[.,]\d+)"
+    r" ?([^\d\s.,+-]{0,3})"
+)
 _SIGNS = re.compile("[$€£¥₹%‰(]")
 _PLAIN = "write digits and a point alone"
 # Numbers that may take the place of cells on time, and how pandas makes them of a frame {t}.
@@ -144,7 +147,7 @@ def _codes(column: Column) -> list[int]:
 def _marks(column: Column, places: Sequence[int]) -> list[str]:
     """The marks of cells that are numbers with a mark; none where a cell is something else."""
     found = [_MARKED.fullmatch(str(column.cells[place]).strip()) for place in places]
-    marks = ["" if one is None else one[1] + one[3] for one in found]
+    marks = ["" if one is None else one[1] + one[2] for one in found]
     return list(dict.fromkeys(marks)) if all(marks) else []
 
 
@@ -160,6 +163,8 @@ def _of_codes(column: Column, codes: Sequence[int], command: bool) -> tuple[str,
     if marks:
         what += f", with the mark {quoted_names(marks)}"
         mends = ["write the numbers alone"]
+    elif command and any("," in str(column.cells[code]) for code in codes):
+        mends = ["write a number or nothing in these cells"]  # --na divides its value at commas.
     elif command:
         every = ",".join(str(column.cells[code]).strip() for code in codes)
         mends = [f"say that this is a missing value with --na {shlex.quote(every)} --missing drop"]

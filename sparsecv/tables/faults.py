@@ -7,7 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InputError
-from .columns import FloatArray, exclude_option, is_finite, quoted
+from .columns import FloatArray, exclude_option, is_finite, quoted, quoted_names
+
+# What a user can do about a cell without a value and about a wrong one, whichever its column is.
+_OF_MISSING = ("fill it in", "remove the row")
+_OF_WRONG = ("correct it", "remove the row")
 
 
 @dataclass
@@ -83,14 +87,14 @@ class Faults:
 
     def message(self) -> str:
         """One line that names the columns and rows at fault, and says what to do."""
-        found = {name: column for name, column in self._found.items() if column}
         # What a column holds comes before the rows that lack a value.
-        faults = [
-            fault
-            for column in found.values()
-            for fault in sorted(column.values(), key=lambda fault: bool(fault.rows))
-        ]
-        remedies = list(dict.fromkeys(text for fault in faults for text in fault.remedies))
+        found = {
+            name: sorted(column.values(), key=lambda fault: bool(fault.rows))
+            for name, column in self._found.items()
+            if column
+        }
+        faults = [fault for column in found.values() for fault in column]
+        remedies = self._remedies(found)
         more = len(found) - self.max_columns
         remedies += self._leaving_out(found)
         text = "; ".join(map(str, faults[: self.max_columns])) + f"; and {more} more" * (more > 0)
@@ -99,6 +103,27 @@ class Faults:
         with_drop = " with --exclude" * (self.target is not None)
         *first, last = remedies or [f"correct them or leave columns out{with_drop}"]
         return f"{self.label}: {text}; {', '.join([*first, ''])}{'or ' * bool(first)}{last}"
+
+    def _remedies(self, found: dict[str, list[_Fault]]) -> list[str]:
+        """What a user can do about the columns at fault, each once.
+
+        Of several columns, what helps some of them alone begins with their names, unless it has
+        them already, is about cells, which the message lists, or names an option of the response.
+        """
+        helped = dict[str, list[str]]()
+        for name, column in found.items():
+            for text in dict.fromkeys(text for fault in column for text in fault.remedies):
+                helped.setdefault(text, []).append(name)
+        plain = {*_OF_MISSING, *_OF_WRONG, self.filling}
+        return [
+            text
+            if len(own) == len(found)
+            or text in plain
+            or quoted(own[0]) in text
+            or "--target" in text
+            else f"for {quoted_names(own, self.max_columns)} {text}"
+            for text, own in helped.items()
+        ]
 
     def _leaving_out(self, found: Collection[str]) -> list[str]:
         """The remedy with which the command runs without the columns at fault; [] if there is none.
@@ -137,7 +162,7 @@ class Faults:
     def missing(self, column: str, rows: Sequence[int] | NDArray[np.intp]) -> None:
         """Add rows, numbered from 0, that lack a value of a column, unless they may."""
         if len(rows) and not self.missing_allowed:
-            remedies = ["fill it in", "remove the row"]
+            remedies = list(_OF_MISSING)
             remedies += [self.filling] * bool(self.filling)
             self.add(column, f"missing value in column {quoted(column)}", remedies, rows)
 
@@ -154,4 +179,4 @@ class Faults:
             self.missing(name, np.flatnonzero(np.isnan(columns[:, j])))
             if len(rows := np.flatnonzero(np.isinf(columns[:, j]))):
                 what = f"infinite value in column {quoted(name)}"
-                self.add(name, what, ["correct it", "remove the row"], rows)
+                self.add(name, what, _OF_WRONG, rows)

@@ -66,6 +66,14 @@ def test_the_last_remedy_of_a_refusal_runs(
     assert main(["cv", str(path), "--quiet", *shlex.split(remedy[1])]) == 0
 
 
+def test_a_remedy_of_one_column_among_several_names_the_column(tmp_path: Path) -> None:
+    lines = [f"2024-01-{i % 28 + 1:02d},{'' if i == 3 else i},{i % 5} %,{i % 7}" for i in range(40)]
+    path = write(tmp_path / "t.csv", "day,a,share,y\n" + "\n".join(lines))
+    refused(path, "for 'day' replace it by numbers", "for 'share' write digits", ", fill it in, ")
+    path = write(tmp_path / "u.csv", "day,y\n" + "\n".join(f"{line[:10]},1" for line in lines))
+    refused(path, "; replace it by numbers")
+
+
 def test_many_columns_at_fault_are_cut(tmp_path: Path) -> None:
     names = [f"c{j}" for j in range(30)]
     rows = "\n".join(",".join(["2024-01-31"] * 30 + ["1"]) for _ in range(3))

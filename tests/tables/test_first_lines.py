@@ -164,6 +164,24 @@ def test_a_mark_of_numbers_is_named(tmp_path: Path) -> None:
     refused(path, "with the mark 's', 'T'", "in 19 of 90 rows", "write the numbers alone")
 
 
+def test_a_currency_behind_thousands_is_named(tmp_path: Path) -> None:
+    rows = "\n".join(f"{i};{i + 1}.234,50{' €' if i % 2 else ''}" for i in range(9))
+    path = write(tmp_path / "t.csv", f"a;price\n{rows}\n")
+    refused(path, "target column 'price'", "'2.234,50 €'", "with the mark '€'")
+
+
+def test_codes_with_commas_are_no_value_of_an_option(tmp_path: Path) -> None:
+    """The option --na divides its value at commas, so that it cannot take such a code."""
+    cells = [f"{value:.1f}".replace(".", ",") for value in RNG.uniform(10, 99, 60)]
+    cells[7] = "ca. 95,0"
+    text = "a;y\n" + "".join(f"{cell};{i % 7}\n" for i, cell in enumerate(cells))
+    path = write(tmp_path / "t.csv", text)
+    refused(path, "'ca. 95,0' (data row 8)", "write a number or nothing in these cells")
+    with pytest.raises(InputError) as caught:
+        resolve(path)
+    assert "--na" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     "levels",
     [["2", "3", "4", "5more"], ["A1", "A2", "B1"], ["10mg", "20mg", "50mg"], ["1", "no"]],

@@ -345,7 +345,10 @@ def wrong(case: Case, one: Said | str) -> Iterator[str]:
     else:
         room = fit_rounding(case.data, support, float(own))
         claims = one.status == "optimal" or not drops_a_direction(case, support)
-        if claims and abs(one.objective - float(own)) > room + case.lost:
+        # Where nothing is proved, a list may fit all supports from one factor of nearly dependent
+        # columns, which rounding has moved further than the columns of one support alone.
+        lost = case.lost if one.status == "optimal" else 10.0 * case.lost
+        if claims and abs(one.objective - float(own)) > room + lost:
             yield f"{called}: an objective of {one.objective!r}, not {float(own)!r}"
         room += 1e-9 * float(least)
     if one.status == "optimal":

@@ -68,15 +68,6 @@ class Features:
         """The names of the features of some columns, in the order of their first columns."""
         return [self.names[u] for u in self.among(columns).tolist()]
 
-    def changes(self, before: Index, now: Index) -> list[str]:
-        """The names of features that came in, each after a plus, and that went out, after a minus.
-
-        before, now: The columns of two models.
-        """
-        old, new = np.unique(self.number[before]), np.unique(self.number[now])
-        came = [f"+{self.names[u]}" for u in np.setdiff1d(new, old)]
-        return came + [f"−{self.names[u]}" for u in np.setdiff1d(old, new)]
-
 
 def cut_name(name: str, characters: int) -> str:
     """A name of at most some characters, three at least: … stands for what is left out.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -156,9 +155,8 @@ def _every_size(result: Result, with_peers: bool) -> Section:
         columns.append(SectionColumn("proved", ["yes" if p else "no" for p in proved], "words"))
     told = told_sizes(sizes, marks)
     columns = [one._replace(cells=[one.cells[t] for t in told]) for one in columns]
-    supports = [np.empty(0, dtype=np.intp), *(sizes[t].support for t in told)]
-    steps = [result.features.changes(before, now) for before, now in pairwise(supports)]
-    columns.append(SectionColumn("what changes", steps, "names"))
+    names = [result.features.called(sizes[t].support) for t in told]
+    columns.append(SectionColumn("what changes", names, "changes"))
     # A table that is cut still shows size 1, the least CV error, and one standard error from it.
     kept = [position for position in (0, marks.least, marks.one_se) if position is not None]
     if taus[0] == 0 and taus.size > 1:
@@ -304,7 +302,7 @@ def _choices(result: Result, chosen: Choice) -> Section:
         SectionColumn("τ", [choice.tau for choice in every]),
         SectionColumn("γ", [choice.own_gamma for choice in every]),
         SectionColumn("CV error", numbers([choice.cv_error for choice in every], exact)),
-        SectionColumn("what the rule looks for", aims, "words"),
+        SectionColumn("what the rule looks for", aims, "words", minor=True),
     ]
     # Where every rule takes the mean alone, no row has a γ.
     table = SectionTable(columns, names.index(chosen.rule), "rules").filled()

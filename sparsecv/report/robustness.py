@@ -12,7 +12,7 @@ from ..plots.robustness import draw_inclusion, draw_influence
 from ..plots.style import page_picture
 from ..selection.result import Result
 from .answer import MAX_CHARACTERS
-from .sections import Section, SectionColumn, SectionTable, counted, listed, percent
+from .sections import Section, SectionColumn, SectionTable, changes, counted, listed, percent
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -62,7 +62,8 @@ def _influence(frame: DataFrame, result: Result) -> Section:
 
 def _steps(columns: list[int], result: Result) -> list[str]:
     """The names of columns that the model lacks, after a plus, and has besides, after a minus."""
-    return result.features.changes(result.model.support, np.array(columns, dtype=np.intp))
+    called = result.features.called
+    return changes(called(result.model.support), called(np.array(columns, dtype=np.intp)))
 
 
 def _removals(frame: DataFrame, result: Result) -> Iterator[str]:

@@ -24,6 +24,8 @@ ROWS_OF_TABLES = (40, 30, 24, 20, 16, 13, 10, 8, 6, 4, 3, 2, 1)
 # Before a table shows fewer rows than this, sentences below tables and explanations are left out.
 # The number is a choice.
 FEW_ROWS = 3
+# A model of at most so many rows is cut after all other tables. The number is a choice.
+ROWS_OF_A_MODEL = 10
 # A column of names gets so many characters where its cells are longer; columns that matter less are
 # left out for it. The number is a choice.
 ROOM_FOR_NAMES = 24
@@ -64,15 +66,18 @@ def show(console: Console, sections: Iterable[Section], for_all: str = "") -> No
 def _extents(sections: list[Section], for_all: str) -> Iterator[_Extent]:
     """Yield what may be shown, from the longest to the shortest; ``for_all`` is that of ``show``.
 
-    First the other tables are cut down to FEW_ROWS. Then explanations and the sentences below them
-    are left out, then the table of the model is cut, and at last all tables show less than that.
+    First the other tables are cut down to FEW_ROWS. Then explanations, the sentences below them and
+    their words that matter less are left out, then the table of the model is cut to
+    ROWS_OF_A_MODEL. At last the others show less than FEW_ROWS, and then the model less than that.
     """
     if not for_all:
         yield _Extent(sections)
         return
     full = [one for one in sections if not one.long]
     short = [
-        one._replace(sentences=()) if one.table and not one.main else one
+        one._replace(sentences=(), table=one.table.without_words())
+        if one.table and not one.main
+        else one
         for one in full
         if not one.explains
     ]
@@ -80,8 +85,11 @@ def _extents(sections: list[Section], for_all: str) -> Iterator[_Extent]:
     enough = [rows for rows in ROWS_OF_TABLES if rows >= FEW_ROWS]
     for some in (full, short):
         yield from (_Extent(some, rows) for rows in enough)
-    yield from (_Extent(short, FEW_ROWS, rows) for rows in enough)
-    yield from (_Extent(short, rows, rows) for rows in ROWS_OF_TABLES if rows < FEW_ROWS)
+    long = [rows for rows in ROWS_OF_TABLES if rows >= ROWS_OF_A_MODEL]
+    yield from (_Extent(short, FEW_ROWS, rows) for rows in long)
+    fewer = [rows for rows in ROWS_OF_TABLES if rows < FEW_ROWS]
+    yield from (_Extent(short, rows, ROWS_OF_A_MODEL) for rows in fewer)
+    yield from (_Extent(short, fewer[-1], rows) for rows in ROWS_OF_TABLES[len(long) :])
 
 
 def printed(sections: Iterable[Section], for_all: str = "") -> str:
@@ -128,7 +136,7 @@ def _body(
     if section.facts:
         yield _facts(section)
     if (table := section.table) is not None:
-        shown = table if most is None else table.around(most)
+        shown = table if most is None else table.cut(most)
         yield from _table(shown, width)
         if shown.length < table.length:
             more = counted(table.length - shown.length, "more " + table.what.removesuffix("s"))
@@ -157,6 +165,7 @@ def _table(table: SectionTable, width: int) -> Iterator[RenderableType]:
     With a column of names, the names are cut and columns that matter less are left out. Other
     tables are divided into parts that stand below one another.
     """
+    table = table._replace(columns=[one.written for one in table.columns])
     if any(one.kind == "names" for one in table.columns):
         columns, missing = _fitted(table.columns, width)
         yield _part(columns, table.chosen)

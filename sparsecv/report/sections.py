@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 from numpy.typing import NDArray
@@ -39,21 +40,30 @@ class SectionColumn(NamedTuple):
     head: The name above the column.
     cells: Of kind "number" and "words" texts, or numbers that :func:`number` writes. A "bar" is
         drawn from a share between 0 and 1. A cell of "names" is a sequence of names, of which a
-        line shows as many as it has room for.
+        line shows as many as it has room for. "changes" has such cells, too, and a line shows how
+        they differ from those of the line above it.
     minor: Whether a screen that is too narrow for the table leaves this column out.
     """
 
     head: str
     cells: Sequence[Any] | NDArray[Any]
-    kind: Literal["number", "words", "bar", "names"] = "number"
+    kind: Literal["number", "words", "bar", "names", "changes"] = "number"
     minor: bool = False
 
     @property
     def texts(self) -> list[str]:
         """The cells as texts, with all names."""
-        if self.kind == "names":
-            return [listed(names) for names in self.cells]
+        if self.kind in ("names", "changes"):
+            return [listed(names) for names in self.written.cells]
         return [number(cell) if isinstance(cell, float) else str(cell) for cell in self.cells]
+
+    @property
+    def written(self) -> SectionColumn:
+        """The column itself, but for one of changes the column of the names that come and go."""
+        if self.kind != "changes":
+            return self
+        cells = [changes(before, now) for before, now in pairwise([(), *self.cells])]
+        return self._replace(cells=cells, kind="names")
 
 
 class SectionTable(NamedTuple):
@@ -74,6 +84,15 @@ class SectionTable(NamedTuple):
         """Number of rows."""
         return len(self.columns[0].cells)
 
+    def cut(self, most: int) -> SectionTable:
+        """The table with about ``most`` rows, which a line below it counts the others of.
+
+        The chosen row and those kept are never left out, and more than one row is: the line that
+        counts a single row would take its place.
+        """
+        least = len({self.chosen, *self.kept} - {None}) if self.kept else 0
+        return self if self.length <= most + 1 else self.around(max(most, least))
+
     def around(self, most: int) -> SectionTable:
         """The table with at most ``most`` rows: the chosen, those kept, and those around it."""
         if self.length <= most:
@@ -90,6 +109,11 @@ class SectionTable(NamedTuple):
         chosen = None if self.chosen is None else rows.index(self.chosen)
         kept = [rows.index(row) for row in self.kept if row in rows]
         return self._replace(columns=columns, chosen=chosen, kept=kept)
+
+    def without_words(self) -> SectionTable:
+        """The table without the columns of words that matter less."""
+        kept = [one for one in self.columns if one.kind != "words" or not one.minor]
+        return self._replace(columns=kept)
 
     def filled(self) -> SectionTable:
         """The table without the columns whose cells are all empty."""
@@ -138,6 +162,12 @@ def percent(share: float, digits: int = 2) -> str:
 def counted(count: int, what: str = "feature") -> str:
     """A number and a word, which gets an s unless the number is 1."""
     return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def changes(before: Sequence[str], now: Sequence[str]) -> list[str]:
+    """The names that came in, each after a plus, and those that went out, each after a minus."""
+    came = [f"+{name}" for name in now if name not in before]
+    return came + [f"−{name}" for name in before if name not in now]
 
 
 def listed(names: Sequence[str], characters: int | None = None) -> str:

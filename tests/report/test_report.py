@@ -206,6 +206,23 @@ def test_a_cut_table_keeps_the_rows_that_matter() -> None:
     assert list(table._replace(kept=()).around(5).columns[0].cells) == [29, 30, 31, 32, 33]
 
 
+def test_a_table_is_not_cut_for_a_single_row() -> None:
+    table = SectionTable([SectionColumn("size", list(range(1, 41)))], chosen=30, kept=[0, 20, 39])
+    assert table.cut(39) is table
+    for most in range(1, 39):
+        cells = list(table.cut(most).columns[0].cells)
+        assert len(cells) == max(most, 4)
+        assert set(cells) >= {1, 21, 31, 40}
+
+
+def test_changes_are_those_from_the_line_above() -> None:
+    models = [["a"], ["a", "b"], ["b", "c"], ["b", "c", "d"]]
+    sizes = SectionColumn("size", [1, 2, 3, 4])
+    table = SectionTable([sizes, SectionColumn("changes", models, "changes")], 3, kept=[0])
+    assert table.columns[1].texts == ["+a", "+b", "+c, −a", "+d"]
+    assert table.cut(2).columns[1].texts == ["+a", "+b, +c, +d, −a"]
+
+
 def test_the_last_lines_say_what_to_do_next() -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((80, 6))

@@ -58,6 +58,28 @@ def sizes_of(text: str) -> list[str]:
     return lines[2:end]
 
 
+def test_a_full_screen_shows_a_small_model_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A factor, five numbers and every rule's choice take more than sixty lines at 80 columns."""
+    monkeypatch.setenv("COLUMNS", "80")
+    rng = np.random.default_rng(4)
+    names = [f"measurement_{j}" for j in range(12)]
+    frame = pd.DataFrame(rng.standard_normal((400, 12)), columns=names)
+    for name in ("town", "trade", "colour"):
+        frame[name] = rng.choice(["Bonn", "Graz", "Oslo", "Pisa", "Rome", "Ulm"], 400)
+    y = frame[names[:5]] @ [5.0, 4.0, 3.0, 2.0, 1.0]
+    y += 3.0 * frame["town"].map({name: j for j, name in enumerate(sorted(set(frame["town"])))})
+    y += rng.standard_normal(400)
+    model = SparseRidgeCV(gammas=[0.1, 1.0, 10.0]).fit(frame, y.rename("response_of_the_table"))
+    text = model.summary()
+    assert len(text.splitlines()) <= 60
+    own = text.split("The model, fitted to all rows\n")[1].split("The intercept is")[0]
+    for name in model.get_feature_names_out():
+        assert f"\n{name.partition('=')[0]} " in own
+    rules = text.split("What each rule chooses\n")[1]
+    assert all(f"\n{rule} " in rules for rule in model.compare().index[:2])
+    assert " 1 more " not in text
+
+
 @pytest.mark.parametrize("width", [80, 200])
 @pytest.mark.parametrize("fitted", ["wide", "bounded"])
 def test_a_size_takes_one_line_and_all_takes_sixty(
@@ -146,6 +168,18 @@ def test_the_line_below_the_sizes_names_the_rule_that_was_applied() -> None:
         asked = replace(shown, choices=result.choices | {"projected": given})
         model._run_ = asked
         assert "Chosen: the size that was asked for." in " ".join(model.summary().split())
+
+
+def test_a_least_error_that_is_known_has_no_bounds() -> None:
+    X, y = five_columns()
+    model = SparseRidgeCV(gammas=[0.1, 1.0], rule="projected").fit(X, y)
+    result = model._run_
+    assert result.claim.lower == result.claim.upper
+    choice = replace(result.choice, cut_short=True)
+    model._run_ = replace(result, choices=result.choices | {"projected": choice})
+    text = " ".join(model.summary().split())
+    assert "it is not proved that" in text
+    assert "proved bounds" not in text
 
 
 def test_seconds_are_those_of_the_whole_call(

@@ -46,7 +46,8 @@ def say(axes: Any, title: str) -> None:
     size = 9.0
     width = 72.0 * axes.get_window_extent().width / axes.get_figure().dpi
     # Characters are about 0.55 times as wide as they are high.
-    lines = textwrap.wrap(title, max(20, int(width / (0.55 * size))))
+    text = title.replace(" %", "\N{NO-BREAK SPACE}%")  # No line begins with the sign of a number.
+    lines = textwrap.wrap(text, max(20, int(width / (0.55 * size))))
     axes.set_title(without_formulas("\n".join(lines)), fontsize=size, loc="left")
 
 

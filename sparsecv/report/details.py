@@ -238,7 +238,7 @@ def _aim_of_size(choice: Choice, projection: Projection, counts: str) -> str:
         return WITHOUT_COLUMNS
     least = percent(projection.max_share.max())
     aim = "the size of least distance of those that may be chosen, as no such distance is "
-    return aim + f"small (at most {least} of that error)"
+    return aim + f"small (at most {least} of that CV error)"
 
 
 def why_chosen(result: Result) -> str:

@@ -230,7 +230,8 @@ def _open_workbook(path: Path, reading: Reading) -> Source:
     try:
         with pd.ExcelFile(path, engine="calamine") as book:
             sheets = [str(name) for name in book.sheet_names]
-            label = f"{path.name}, sheet {quoted(sheets[0])}"
+            first = f" (the first of {len(sheets)} sheets)" * (len(sheets) > 1)
+            label = f"{path.name}, sheet {quoted(sheets[0])}{first}"
             cells = pd.read_excel(book, header=None, dtype=object, keep_default_na=False)
     except (CalamineError, OSError, IndexError, ValueError) as error:
         reason = first_line(error, "it has no sheet")

@@ -308,6 +308,15 @@ def test_a_title_says_why_the_star_is_where_it_is(rule: str) -> None:
     assert ("distance to the average of all models" in said[0]) == (rule == "projected")
 
 
+def test_no_line_of_a_title_begins_with_a_per_cent_sign() -> None:
+    for width in np.linspace(2.0, 8.0, 13):
+        axes = Figure(figsize=(width, 3.0)).subplots()
+        plots.say(axes, "Shares are 3 % or 12 % of errors. " * 9)
+        lines = axes.get_title(loc="left").splitlines()
+        assert len(lines) > 3
+        assert not any(line.startswith("%") for line in lines)
+
+
 @pytest.mark.parametrize("count", ["coefficients", "groups"])
 def test_words_of_sizes_name_what_a_size_counts(count: Literal["coefficients", "groups"]) -> None:
     """The levels of a factor count one by one, or the factor counts once."""

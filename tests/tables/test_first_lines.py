@@ -299,3 +299,7 @@ def test_the_sheet_that_is_read_is_named(tmp_path: Path) -> None:
         for name in ("Prices", "Notes", "Old"):
             frame.to_excel(book, sheet_name=name, index=False)
     assert "sheet 'Prices' is read, of 3 sheets" in resolve(path).notes()
+    with pd.ExcelWriter(path) as book:
+        frame[["a"]].to_excel(book, sheet_name="About", index=False)
+        frame.to_excel(book, sheet_name="Prices", index=False)
+    refused(path, "sheet 'About' (the first of 2 sheets): no feature columns left")

@@ -170,7 +170,7 @@ def _table(table: SectionTable, width: int) -> Iterator[RenderableType]:
         columns, missing = _fitted(table.columns, width)
         yield _part(columns, table.chosen)
         if missing:
-            yield Text(f"A wider screen also shows: {listed(missing)}.")
+            yield Text(f"A wider screen also shows: {listed(missing).removesuffix('.')}.")
         return
     for columns in _parts(table.columns, width):
         yield _part(columns, table.chosen)

@@ -83,7 +83,7 @@ def exclude_option(names: Sequence[str]) -> str:
     return " ".join(f"--exclude {shell_quoted(part)}" for part in parts)
 
 
-def _numbered(positions: Sequence[int], max_positions: int = 8) -> str:
+def numbered(positions: Sequence[int], max_positions: int = 8) -> str:
     """Columns named by their positions, from 1, such as "columns 2, 5 and 7"."""
     if len(positions) == 1:
         return f"column {positions[0]}"
@@ -106,10 +106,10 @@ def check_names(label: str, names: Sequence[str], ignored: Collection[str] = ())
             remedy = ", or leave it out with --exclude '' if it holds the names of the rows"
         has, it = ("has", "it") if len(blank) == 1 else ("have", "them")
         raise InputError(
-            f"{label}: {_numbered(blank)} {has} {what}; name {it} in the header line{remedy}"
+            f"{label}: {numbered(blank)} {has} {what}; name {it} in the header line{remedy}"
         )
     twice = [
-        f"{quoted(name)} ({_numbered(positions)})"
+        f"{quoted(name)} ({numbered(positions)})"
         for name, positions in places.items()
         if len(positions) > 1
     ]

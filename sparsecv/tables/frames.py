@@ -9,7 +9,7 @@ import numpy as np
 
 from ..errors import InputError
 from .coding import Coding
-from .columns import FloatArray, is_integer, quoted_names
+from .columns import FloatArray, is_integer, numbered, quoted_names
 from .factors import features, learned
 from .faults import Faults
 from .source import source_of_frame
@@ -35,7 +35,9 @@ def as_frame(X: Any) -> Any:
     names = list(map(str, native)) if getattr(X, "ndim", 2) == 2 else []
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"column name {twice!r} occurs more than once: rename one of them")
+        places = [place for place, name in enumerate(names, 1) if name == twice]
+        where = f"occurs more than once, in {numbered(places)}"
+        raise InputError(f"column name {twice!r} {where}: rename one of them")
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     return frame if isinstance(frame, nw.DataFrame) else None
 

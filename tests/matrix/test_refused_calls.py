@@ -211,7 +211,7 @@ ridge(y=pd.Series(pd.date_range("2020-01-01", periods=40))) -> y
 ridge(y=priced("array")) -> y holds '12 EUR' in row 4
 ridge(y=priced("pandas")) -> y (price) holds '12 EUR' in row 4
 ridge(y=priced("polars")) -> y (price) holds '12 EUR' in row 4
-ridge(pd.DataFrame(X, columns=["a", "b", "c", "a", "d"])) -> column name 'a' occurs more than once
+ridge(pd.DataFrame(X, columns=["a", "b", "c", "a", "d"])) -> more than once, in columns 1 and 4
 default(pd.DataFrame(X, columns=["a", "b", "c", "a", "d"])) -> column name 'a' occurs more than once
 ridge(np.ones((5, 2)), np.arange(5.0)) -> every feature column is constant
 ridge(pl.DataFrame(X).lazy()) -> pass X.collect()

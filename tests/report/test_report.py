@@ -1,5 +1,6 @@
 """The HTML report: what it says, and that it stands alone."""
 
+import io
 import re
 from html import unescape
 from html.parser import HTMLParser
@@ -9,13 +10,15 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from rich.console import Console
 from support.inside import main
 from support.stand_ins import StandIn, real
 from support.tables import five_columns, write_csv
 
 import sparsecv
 from sparsecv import SparseRidge, SparseRidgeCV
-from sparsecv.report.sections import SectionColumn, SectionTable
+from sparsecv.report.screen import show
+from sparsecv.report.sections import Section, SectionColumn, SectionTable
 
 VOID = {"meta", "br", "img", "link", "input", "hr"}
 
@@ -213,6 +216,15 @@ def test_a_table_is_not_cut_for_a_single_row() -> None:
         cells = list(table.cut(most).columns[0].cells)
         assert len(cells) == max(most, 4)
         assert set(cells) >= {1, 21, 31, 40}
+
+
+def test_columns_that_a_narrow_screen_leaves_out_end_in_one_point() -> None:
+    names = SectionColumn("columns", [["a long name of a column", "another name"]], "names")
+    spread = SectionColumn("± s.e.", ["0.123456"], minor=True)
+    section = Section("Sizes", table=SectionTable([names, spread]))
+    console = Console(width=33, file=io.StringIO(), record=True)
+    show(console, [section])
+    assert console.export_text().splitlines()[-1] == "A wider screen also shows: ± s.e."
 
 
 def test_changes_are_those_from_the_line_above() -> None:

@@ -6,10 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import schedule
-from ..cv.settings import GammaSpan, asked_gammas, checked_gammas
+from ..cv.settings import asked_gammas, checked_gammas
 from ..design.design import Array
 from ..errors import InputError
 from ..selection.criteria import SIZE_CRITERIA
+from ..solvers.core.gamma_span import GammaSpan
 
 # A range of γ or τ that stands for more values is refused, and so is a count above this number:
 # every value is a row of the results, and a wrong digit could fill the memory. Lists with commas

@@ -26,27 +26,19 @@ from numpy.typing import NDArray
 
 from ..design.fold_data import FoldData
 from ..errors import InputError
+from ..solvers.core.gamma_span import GammaSpan
 from ..solvers.core.limits import Limits
 from ..solvers.core.plan import refuse_many_columns
 from ..solvers.core.result import Status, worst
 from ..solvers.executor import run_units
 from ..solvers.kernels.envelope import CELL_TOLERANCE, Fits
-from ..solvers.leaps.gamma_range import (
-    LEAST_GAMMA_SHARE,
-    Decomposed,
-    GammaRange,
-    Pieces,
-    check_range,
-    lengths_of,
-    split_gamma,
-    stacked_rows,
-)
+from ..solvers.leaps.gamma_range import GammaRange, Pieces
 from .engine import Surface
 from .error_bounds import CellData, bound_cell
 from .needs import Need
 from .progress import Report
 from .results import CVResult, ErrorsOverGamma, GlobalMinimum
-from .settings import GammaSpan, checked_taus
+from .settings import checked_taus
 
 # The error at a single γ is that of a cell around it. Its ends are this share of γ away: a choice.
 POINT_TOLERANCE = 1e-12
@@ -160,24 +152,14 @@ def supports_unit(
     for i, j in enumerate(folds.tolist()):
         H, t = data.held_out(j)
         rows[i, : t.size, :-1], targets[i, : t.size] = H, t
-    stacked = stacked_rows(problems)
-    if taus.tolist() == [data.p]:  # There is one support, and each fold has one piece.
-        decomposed, numbers = Decomposed(problems, stacked, data.p), np.arange(folds.size)
-        decomposed.add(numbers, np.tile(np.arange(data.p), (folds.size, 1)))
-        lows, highs = np.full(folds.size, low), np.full(folds.size, high)
-        pieces = Pieces(numbers, lows, highs, numbers.astype(np.int64), decomposed.made)
-        by_size, n_trees, status = [pieces], 0, Status.OPTIMAL
-    else:
-        full_and_deleted = None
-        deleted = data.deleted_rows if data.tree_deletes_rows else None
-        if deleted is not None:
-            held_out = deleted.row_of[folds]
-            full_and_deleted = data.full(), deleted.rows[held_out], deleted.targets[held_out]
-        search = GammaRange(problems, taus, limits, full_and_deleted)
-        by_size = search.run(low, high)
-        n_trees, status = search.n_trees, search.status
-    lengths = lengths_of(stacked)
-    return [cell_data(pieces, rows, targets, lengths) for pieces in by_size], n_trees, status
+    full_and_deleted = None
+    deleted = data.deleted_rows if data.tree_deletes_rows else None
+    if deleted is not None:
+        held_out = deleted.row_of[folds]
+        full_and_deleted = data.full(), deleted.rows[held_out], deleted.targets[held_out]
+    search = GammaRange(problems, taus, limits, full_and_deleted)
+    cells = [cell_data(one, rows, targets, search.lengths) for one in search.run(low, high)]
+    return cells, search.n_trees, search.status
 
 
 def global_minimum(
@@ -236,7 +218,7 @@ def global_minimum(
     """
     data.full().refuse_constraints("a certified minimum over a range of gamma")
     sizes = checked_taus(taus, data.p)
-    check_range(low, high)
+    GammaSpan(low, high).check()
     if not 0.0 < tolerance < 1.0:
         raise InputError(f"the tolerance must lie in (0, 1); got {tolerance:g}")
     if sizes.tolist() != [data.p]:
@@ -258,7 +240,7 @@ def global_minimum(
     by_block, trees, statuses = zip(*(found[i] for i in range(len(blocks))), strict=True)
     tables = [_joined(parts) for parts in zip(*by_block, strict=True)]
     search = _Search(data, sizes, tables, limits)
-    return search.run((low, high), tolerance, report, sum(trees), worst(statuses))
+    return search.run(GammaSpan(low, high), tolerance, report, sum(trees), worst(statuses))
 
 
 def least_over_range(surface: Surface, span: GammaSpan, need: Need) -> CVResult:
@@ -321,7 +303,7 @@ class _Search:
             begins or ends to be best inside the cell, or the cell is as narrow as cells get.
         """
         self.n_cells += 1
-        middle = middle or split_gamma(low, high)  # It halves a range of t as one of γ.
+        middle = middle or GammaSpan(low, high).middle  # It halves a range of t as one of γ.
         bound_cell(np.array([low, high, middle]), self.tables[s], self._work, self._out)
         # ``lower`` and ``upper`` bound the sum of squared errors, and rounding takes ``lost`` off
         # them. In the cell ``several`` folds have more than one support that may be best. Of the t
@@ -369,7 +351,7 @@ class _Search:
 
     def run(
         self,
-        gammas: tuple[float, float],
+        span: GammaSpan,
         tolerance: float,
         report: Report,
         n_trees: int,
@@ -377,13 +359,13 @@ class _Search:
     ) -> GlobalMinimum:
         """Divide cells until the gap is at most the tolerance or a limit is reached.
 
-        gammas: The ends of the range of γ.
+        span: The range of γ.
         tolerance: The relative gap that ends the search.
         n_trees, status: How many trees have found the supports, and how these searches ended.
         """
         # The range of every τ is cut into this many cells first: a choice.
-        ends = self._spaced(*gammas, 32 + 1) / 2.0
-        self._narrowest = LEAST_GAMMA_SHARE**2 * ends[-1]
+        ends = span.spaced(32 + 1) / 2.0
+        self._narrowest = span.narrowest / 2.0
         heap: list[Cell] = []
         final: list[Cell] = []  # Cells that are not divided.
         best, best_size, best_t = np.inf, 0, float(ends[-1])
@@ -430,26 +412,15 @@ class _Search:
             gamma=2.0 * best_t,
             upper=best,
             lower=min(least, best),
-            span=GammaSpan(*gammas),
+            span=span,
             tolerance=tolerance,
             status=status,
             left=self._merged(possible),
-            shown=self._shown(*gammas),
+            shown=self._shown(span),
             n_trees=n_trees,
             n_cells=self.n_cells,
             seconds=self.limits.elapsed(),
         )
-
-    @staticmethod
-    def _spaced(low: float, high: float, count: int) -> Array:
-        """``count`` values of γ spaced evenly in the logarithm; before them 0 where ``low`` is 0.
-
-        The first of them is then a small share of ``high``.
-        """
-        first = low or LEAST_GAMMA_SHARE * high
-        gammas = np.geomspace(first, high, count)
-        gammas[[0, -1]] = first, high
-        return gammas if low > 0.0 else np.append(0.0, gammas)
 
     def _merged(self, cells: list[Cell]) -> Array:
         """Cells as rows (τ, least γ, largest γ), in which cells that touch are joined."""
@@ -464,10 +435,10 @@ class _Search:
             last_tau, last_high = tau, high
         return np.array(merged).reshape(-1, 3)
 
-    def _shown(self, low: float, high: float) -> ErrorsOverGamma:
+    def _shown(self, span: GammaSpan) -> ErrorsOverGamma:
         """h at some γ inside the range and every τ."""
         # The surface that pictures show has this many γ, evenly spaced in log γ: a choice.
-        gammas = self._spaced(low, high, 81)
+        gammas = span.spaced(81)
         errors = np.empty((gammas.size, self.taus.size))
         for g, t in enumerate(gammas / 2.0):
             for s in range(self.taus.size):

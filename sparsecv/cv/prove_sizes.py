@@ -18,7 +18,7 @@ from ..design.design import Array
 from ..schedule import GROWTH_OF_ROUNDS, NODES_OF_FIRST_ROUND
 from ..solvers.core.plan import share_of_nodes
 from ..solvers.core.result import Status
-from ..solvers.leaps.gamma_trees import NEAR, ridge_scale
+from ..solvers.leaps.gamma_trees import near_first
 from ..solvers.ridge_fits import SupportPath
 from .estimate import fold_unit
 from .fold_proofs import ProofRun, Prover
@@ -105,9 +105,7 @@ class SizesProver(Prover):
         left = [g for g in order if g not in tried and gammas[g] > hard]
         if not left:
             return []
-        places = ridge_scale(self.ledger.data.full(), gammas)
-        away = {g: abs(places[g] - places[left[0]]) for g in left}
-        near = sorted((g for g in left if away[g] < NEAR), key=lambda g: away[g])[:MOST_NEAR]
+        near = near_first(self.ledger.data.full(), gammas, left[0], left)[:MOST_NEAR]
         return sorted(near, key=lambda g: gammas[g])
 
     def _search(self, need: Need, rows: list[int]) -> float:

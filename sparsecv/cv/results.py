@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from ..design.design import Design
 from ..design.folds import Folds
 from ..design.model import Model, fitted_model
+from ..solvers.core.gamma_span import GammaSpan
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status, worst
 from ..solvers.core.rounding import EQUAL_SHARE
 from ..solvers.supports.rounding import stacked
-from .settings import GammaSpan
 
 Array = NDArray[np.float64]
 # A lower bound below the estimate divided by this factor, and an upper bound above the estimate

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from ..design.design import Array
 from ..errors import InputError
 from ..solvers.api import checked_backend
 from ..solvers.core.constraints import UnitConstraints
+from ..solvers.core.gamma_span import GammaSpan
 from ..solvers.core.limits import Limits, StopFlag
 from ..solvers.core.rows import MAX_COLUMNS
 
@@ -183,13 +184,6 @@ def checked_gammas(gammas: Any) -> Array:
     return values
 
 
-class GammaSpan(NamedTuple):
-    """A range of γ in which the least CV error is searched and proved."""
-
-    low: float = 1e-4
-    high: float = 1e4
-
-
 def asked_gammas(gammas: Any) -> Array | GammaSpan | None:
     """The γ that a user asks for: None, a range ("global" or "global:LO:HI"), or values.
 
@@ -204,7 +198,7 @@ def asked_gammas(gammas: Any) -> Array | GammaSpan | None:
         span = GammaSpan(*(float(end) for end in ends))
     except (ValueError, TypeError):
         span = GammaSpan(np.nan)
-    if name != "global" or len(ends) == 1 or not 0.0 <= span.low < span.high < np.inf:
+    if name != "global" or len(ends) == 1 or not span.is_proper:
         raise InputError(
             "gammas must be numbers, None, 'global' or 'global:LO:HI' with 0 <= LO < HI; "
             f"got {gammas!r}"

@@ -13,10 +13,10 @@ import numpy as np
 
 from ..cv.needs import Known, of_one_se
 from ..cv.results import Array, CVResult, GlobalMinimum, Step
-from ..cv.settings import GammaSpan
 from ..design.design import Design
 from ..design.folds import Index
 from ..design.model import Model, values_of
+from ..solvers.core.gamma_span import GammaSpan
 from ..solvers.core.rounding import EQUAL_SHARE
 from .choice import Choice, least_error, position_of_one_se
 from .rules import RULES

@@ -11,11 +11,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cv.settings import GammaSpan, Settings, asked_gammas
+from ..cv.settings import Settings, asked_gammas
 from ..design.design import Array
 from ..design.fold_data import FoldData
 from ..design.folds import checked_partition
 from ..errors import InputError
+from ..solvers.core.gamma_span import GammaSpan
 from ..solvers.core.result import Status
 
 

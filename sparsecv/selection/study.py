@@ -21,12 +21,13 @@ from ..cv.needs import Need
 from ..cv.plan import RunPlan
 from ..cv.progress import Report, TimedReport, silent
 from ..cv.results import Array, CVResult
-from ..cv.settings import GammaSpan, Settings, asked_gammas, checked_taus, default_taus
+from ..cv.settings import Settings, asked_gammas, checked_taus, default_taus
 from ..design.design import Design
 from ..design.fold_data import FoldData
 from ..design.folds import Index
 from ..errors import InputError
 from ..schedule import SURFACES_OF_AN_AVERAGE, SURFACES_OF_STABILITY
+from ..solvers.core.gamma_span import GammaSpan
 from ..solvers.core.limits import Limits
 from ..solvers.core.result import Status
 from ..solvers.core.threads import one_blas_thread

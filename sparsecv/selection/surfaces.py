@@ -22,9 +22,10 @@ from ..cv.ledger import Ledger
 from ..cv.needs import Need, of_everything, of_minimum, of_one_se, of_pairs
 from ..cv.progress import Late, Report
 from ..cv.results import Array, CVResult
-from ..cv.settings import DEFAULT_GAMMAS, GammaSpan
+from ..cv.settings import DEFAULT_GAMMAS
 from ..design.fold_data import FoldData
 from ..design.folds import Folds, Index
+from ..solvers.core.gamma_span import GammaSpan
 from ..solvers.core.limits import OutOfTime
 from ..solvers.core.result import Status, worst
 from .study import Study

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...errors import InputError
+from ..core.gamma_span import GammaSpan
 from ..core.limits import Limits
 from ..core.plan import refuse_many_columns
 from ..core.problem import SparseRidgeProblem, checked_sizes
@@ -37,9 +37,6 @@ Mask = NDArray[np.uint64]
 LISTED = 7
 # At most this many supports of a list are kept, and the others are bounded by the best of these.
 LIST_LENGTH = 16
-# Where a range begins at γ = 0, the first γ above 0 is this share of its upper end. A first cell
-# that does not suffice is divided down to the square of the share. The value is a choice.
-LEAST_GAMMA_SHARE = 1e-12
 # Rows and targets of problems that each lack a row, and the problem with all rows.
 Shared = tuple[SparseRidgeProblem, Array, Array]
 
@@ -305,7 +302,9 @@ class GammaRange:
         self.problems, self.sizes, self.limits, self.shared = problems, sizes, limits, shared
         self.n_trees, self.status = 0, Status.OPTIMAL
         rows, p = stacked_rows(problems), problems[0].p
-        self.lengths = lengths_of(rows)
+        squares = np.einsum("ir,ir->i", rows[:, :, -2], rows[:, :, -2])
+        # The length of every problem's y, and its square.
+        self.lengths = np.column_stack([np.sqrt(squares), squares])
         # The fits on all columns, whose objectives bound those of all supports.
         self.whole = Decomposed(problems, rows, p)
         self.whole.add(np.arange(len(problems)), np.tile(np.arange(p), (len(problems), 1)))
@@ -329,12 +328,12 @@ class GammaRange:
         ends differ by at most 1e-6 of the upper end; or by a half, where rounding leaves the best
         support open at both ends, as in fits that interpolate at a tiny γ. Both are choices.
         """
-        gammas = np.geomspace(low or LEAST_GAMMA_SHARE * high, high, 25)
-        gammas[[0, -1]] = low or gammas[0], high
-        if low == 0.0:
-            gammas = np.append(0.0, gammas)
-        everything = np.ones((self.sizes.size, len(self.problems)), dtype=bool)
-        lists = [self._lists(float(gamma), everything) for gamma in gammas]
+        count, span = len(self.problems), GammaSpan(low, high)
+        if self.sizes.tolist() == [self.problems[0].p]:  # There is one support.
+            number, ends = np.arange(count), (np.full(count, low), np.full(count, high))
+            return [Pieces(number, *ends, number.astype(np.int64), self.whole.made)]
+        everything = np.ones((self.sizes.size, count), dtype=bool)
+        lists = [self._lists(float(gamma), everything) for gamma in span.spaced(25)]
         cells = [(a, b, everything) for a, b in itertools.pairwise(lists)][::-1]
         while cells:
             a, b, wanted = cells.pop()
@@ -343,7 +342,7 @@ class GammaRange:
                 numbers = np.flatnonzero(wanted[s])
                 failed[s, numbers], undecided[s, numbers] = self._divide(s, numbers, a, b)
             width, reached = b.gamma - a.gamma, self.limits.reached(0)
-            narrow = width <= 1e-6 * b.gamma or b.gamma <= LEAST_GAMMA_SHARE**2 * high
+            narrow = width <= 1e-6 * b.gamma or b.gamma <= span.narrowest
             left = failed
             if not narrow and reached is None:
                 left = undecided & (width <= 0.5 * b.gamma)
@@ -353,7 +352,7 @@ class GammaRange:
                 self._found[s].append((numbers, *ends, np.full(numbers.size, -1)))
             failed = failed & ~left
             if failed.any():
-                middle = self._lists(split_gamma(a.gamma, b.gamma), failed)
+                middle = self._lists(GammaSpan(a.gamma, b.gamma).middle, failed)
                 cells += [(middle, b, failed), (a, middle, failed)]
         return [self._joined(s) for s in range(self.sizes.size)]
 
@@ -437,11 +436,6 @@ class GammaRange:
         return Pieces(number[order], low[order], high[order], row[order], self.decomposed[s].made)
 
 
-def split_gamma(low: float, high: float) -> float:
-    """Where a cell of γ is divided, as ``envelope.split_point`` divides cells of t."""
-    return float(np.sqrt(low * high)) if low > 0.0 else 0.01 * high
-
-
 def stacked_rows(problems: Sequence[SparseRidgeProblem]) -> Array:
     """Factors of [X y] of problems of the same columns, each with a last column of zeros.
 
@@ -452,12 +446,6 @@ def stacked_rows(problems: Sequence[SparseRidgeProblem]) -> Array:
     for rows, base in zip(made, bases, strict=True):
         rows[: len(base), :-1] = base
     return made
-
-
-def lengths_of(rows: Array) -> Array:
-    """The length of y and its square, shape (problems, 2), from what :func:`stacked_rows` gave."""
-    squares = np.einsum("ir,ir->i", rows[:, :, -2], rows[:, :, -2])
-    return np.column_stack([np.sqrt(squares), squares])
 
 
 class SupportInterval(NamedTuple):
@@ -474,15 +462,6 @@ class SupportInterval(NamedTuple):
     low: float
     high: float
     support: NDArray[np.intp] | None
-
-
-def check_range(low: float, high: float) -> None:
-    """Refuse a range of γ that cannot be searched.
-
-    Raises InputError: The ends do not satisfy 0 ≤ low < high < ∞.
-    """
-    if not 0.0 <= low < high < np.inf:
-        raise InputError(f"the range of gamma must have 0 <= low < high; got {low:g}, {high:g}")
 
 
 @on_one_thread
@@ -536,7 +515,7 @@ def supports_along_gamma(
     """
     problem.refuse_constraints("the search for supports along gamma")
     wanted = checked_sizes(problem, sizes)
-    check_range(low, high)
+    GammaSpan(low, high).check()
     refuse_many_columns(problem.p, "the search for supports along gamma")
     intervals: dict[int, list[SupportInterval]] = {}
     if problem.yy == 0.0 or not problem.data.squares.any():  # All supports tie.

@@ -50,6 +50,19 @@ def ridge_scale(problem: SparseRidgeProblem, gammas: Sequence[float] | Array) ->
     return np.asarray(np.log(np.maximum(np.asarray(gammas) + c, least)))
 
 
+def near_first(
+    problem: SparseRidgeProblem, gammas: Sequence[float] | Array, at: int, some: Sequence[int]
+) -> list[int]:
+    """Those of some γ whose trees are much like the tree at one γ, the nearest first.
+
+    at: The position in ``gammas`` of the one γ.
+    some: The positions of the γ that are asked about.
+    """
+    places = ridge_scale(problem, gammas)
+    away = {g: abs(places[g] - places[at]) for g in some}
+    return sorted((g for g in some if away[g] < NEAR), key=lambda g: away[g])
+
+
 class GammaTrees:
     """Trees of all sizes at one γ after the other, in the same arrays, up to 45 columns.
 

@@ -90,6 +90,12 @@ def test_the_core_imports_no_wing_and_wings_say_what_they_add() -> None:
     assert [wing for wing in house.WINGS if not any(name.startswith(wing) for name in names)] == []
 
 
+def test_the_door_of_the_searches_grows_no_wider() -> None:
+    modules = house.read_modules(ROOT)
+    assert len(list(house.across_the_door(modules))) <= house.MOST_ACROSS_THE_DOOR
+    assert len(list(house.callers(modules, "Leaps"))) <= house.MOST_BEGIN_A_TREE
+
+
 def test_one_page_has_every_budget() -> None:
     assert list(house.budgets_elsewhere(house.read_modules(ROOT))) == []
 

@@ -102,8 +102,9 @@ class PathProblem:
     def grown(self, g: int, limits: Limits) -> Supports:
         """Good supports at the g-th γ, by forward steps and swaps, shape (τ, most).
 
-        They get an equal share of the time that is left, without a node limit. At the first γ swaps
-        get ``LEAST_SECONDS_AT_FIRST_GAMMA`` even if no time is left, but for the grace of the run.
+        A row lists the columns of one size, ended by −1. The search gets an equal share of the time
+        that is left, without a node limit. At the first γ it gets ``LEAST_SECONDS_AT_FIRST_GAMMA``
+        even if no time is left, and never goes on beyond the latest end that the limits allow.
         """
         limits = limits.share(len(self.at) - g)
         left, sizes = limits.remaining(), self.sizes.tolist()

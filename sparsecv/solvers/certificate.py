@@ -117,9 +117,15 @@ def certified_shares(gram: GramForm, D: Array, scale: Array) -> Array:
 
 
 def leaves_of(form: Form, support: NDArray[np.intp], raised: float) -> Leaves:
-    """Leaves that together hold every support, with coefficients of the columns of all rows.
+    """Leaves of a search of the form's problem, which together hold every support of τ units.
 
-    raised: Leaves are pruned at 1 + raised times the objective of the support, which may be < 1.
+    The coefficients of the leaves are those that :class:`Form` says leaves have: they belong to the
+    columns of all rows, and not to the problem's columns.
+
+    support: The incumbent.
+    raised: A node becomes a leaf where its bound reaches 1 + ``raised`` times the objective of
+        ``support``. The number may be negative.
+    Raises InputError: The search ends at a limit, of time or of leaves.
     """
     problem, gram = form.problem, form.gram
     tree = Tree(gram, problem, 0.0)

@@ -173,7 +173,9 @@ class SupportPath:
         room: Array | float = 0.0,
         every: bool = False,
     ) -> Array:
-        """How far rounding may have moved squared errors that are proved, shape (γ, τ); else ∞.
+        """How far rounding may have moved the squared errors of supports, shape (γ, τ).
+
+        A number is ∞ where nothing is known.
 
         Parameters
         ----------
@@ -184,12 +186,13 @@ class SupportPath:
         errors : ndarray, shape (γ, τ)
             What :meth:`squared_errors` gives.
         moved : float
-            What :meth:`moved` says of these rows, others perhaps among them.
+            What :meth:`moved` says of these rows, or of these rows and others together.
         room : ndarray or float
             Margins up to ``EXACT_SHARE`` of the error and this number, or what rounding leaves of a
             perfect fit, need not be any smaller; an array broadcasts to (γ, τ).
         every : bool
-            Whether those of supports without a proof are wanted, too.
+            Whether narrow margins are wanted for supports without a proof of optimality, too. By
+            default any number will do for such a support.
         """
         room = room + left_of_perfect_fits(len(targets), problem.yy)
         enough = np.where(self.proved | every, EXACT_SHARE * errors + room, np.inf)

@@ -64,10 +64,15 @@ class Scaled:
 
 
 def perspective_model(oracle: Oracle) -> tuple[Any, Any, float]:
-    """Write the model of this module's first lines.
+    """The conic model of an oracle's problem, in the units of :class:`Scaled`.
 
-    Returns: The model; its variable z; and what has to be added to its objective to give that of
-        the problem, in units of ``oracle.scale``.
+        min ||Fu − f||² − 2rᵀu + wᵀs  s.t.  u_i² ≤ s_i z_i,  Σz ≤ τ,  |u_i| ≤ M_i z_i,  z 0–1
+
+    Here FᵀF = Q and Fᵀf + r = b, so that the objective is that of :class:`Scaled` less a constant.
+    The first cone says that ||Fu − f||² ≤ t, and the second that u_i² ≤ s_i z_i.
+
+    Returns: The model; its variable z; and the constant, which has to be added to the model's
+        objective to give that of the problem, in units of ``oracle.scale``.
     Raises SolverUnavailable: cvxpy is missing.
     """
     cp = required("cvxpy")

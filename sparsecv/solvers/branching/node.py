@@ -268,12 +268,13 @@ def share_out(st, node, k, n):
 
 @kernel(inner=True)
 def enumerate_node(st, node, m, k, n):
-    """Enter the best support of the m included and k of the n free columns, if it is better.
+    """Make the best support of the m included and k of the n free columns the incumbent, if better.
 
-    Choices that the dual bound excludes are passed over. On entry ``st.chosen[:m]`` and
-    ``st.columns[:n]`` list the included and the free columns of the node, and for k > 1 β and g are
-    those of its relaxation; the node is one of columns. ``st.columns`` is reordered, and
-    ``st.chosen`` and ``st.work`` change.
+    All choices of k free columns are looked at but those whose dual bound is at least the
+    incumbent's objective. On entry ``st.chosen[:m]`` and ``st.columns[:n]`` list the included and
+    the free columns of the node, and no unit has several columns. For k > 1 ``node.beta`` and the
+    gradient ``st.relaxation.g`` are those of the node's relaxation. The kernel reorders
+    ``st.columns``, and changes ``st.chosen``, ``st.work`` and the incumbent.
     """
     now = st.now[0]
     before = st.terms.yy - now.upper

@@ -233,9 +233,11 @@ def fits_inside(fit, supports, outside, coef, loss, ridge, curvature):
     outside: (c,), 1 for the rows that are fitted.
     coef: (c, most), in the order of ``supports``: coefficients to start from where the last fit has
         none, and then the fits.
-    loss: (c,), takes the losses of these rows as :func:`fit_inside` returns them.
-    ridge, curvature: As :func:`fit_inside` takes them.
-    Returns: What the loss of the last fit exceeds the least loss within the bounds by at most.
+    loss: (c,), takes ‖y − Xβ‖² of these rows, less what all p columns of the factor leave of y.
+    ridge, curvature: Numbers such that any change d of coefficients changes the fitted values by a
+        vector of squared length at least ridge·Σ d_i², and at least curvature·Σ ℓ_i²d_i², with ℓ_i
+        the lengths of columns.
+    Returns: The most by which the loss of the last fit exceeds the least loss within the bounds.
     """
     m, known, most, lacking = 0, fit.free, supports.shape[1], 0.0
     for c in range(supports.shape[0]):

@@ -217,7 +217,13 @@ class _Resolver:
         raise InputError(f"{what}: a column is a name or a position; got {given!r}")
 
     def columns(self, given: Any, what: str, groups: Groups) -> list[int]:
-        """The columns of a list of names and positions, one position, or a mask of p truths."""
+        """The columns of a list of names and positions, one position, or a mask with p booleans.
+
+        given: What the user wrote; None and False stand for no column.
+        what: The name of the user's argument, for messages.
+        groups: The columns of every group, by the name of the group.
+        Raises InputError: ``given`` is nothing of this kind, or names a column that is not there.
+        """
         if given is None or given is False:
             return []
         if isinstance(given, str):

@@ -260,7 +260,7 @@ def deleted_row_margins(
     factor: Array,
     errors: Array,
 ) -> Array:
-    """Margins of the squared errors of rows that are each deleted from the problem of all rows.
+    """How far rounding may move the squared errors of rows that are each deleted in turn.
 
     With h the leverage of the row in the fit of all rows on some columns, the fit without the row
     has |xᵀR⁻¹|² = l = h/(1 − h), and columns whose inflation grows by at most 1/(1 − h); both are
@@ -271,9 +271,11 @@ def deleted_row_margins(
     problem: The problem with all rows.
     columns: Columns that no support goes beyond.
     gamma: The least γ of the fits.
-    rows, targets, factor, shape (n, p), (n,) and (n,): As of ``DeletedRows``.
-    errors, shape (..., n): Squared errors, which are (factor · deleted residual)².
-    Returns: Margins of the same shape; ∞ where a fold has to be looked at alone.
+    rows, targets, shape (n, p) and (n,): The rows that are deleted, and their responses.
+    factor, shape (n,), and errors, shape (..., n): The squared error of a row is (factor · deleted
+        residual)², for the fits along the axes before the last.
+    Returns: Margins of the same shape as ``errors``; ∞ where the columns may be dependent without a
+        row, so that the fit without that row has to be looked at by itself.
     """
     at = sensitivity(problem, columns, gamma, rows)
     if not math.isfinite(float(at.spread)):  # The columns are dependent.

@@ -130,9 +130,11 @@ def _fit_within_bounds(
     coef: Array,
     objective: Array,
 ) -> None:
-    """Fit supports again whose coefficients lie outside the problem's bounds.
+    """Fit again, within the problem's bounds, the supports whose ridge fits lie outside of them.
 
-    given, shape (γ, τ, most): The table's supports, as columns of the problem.
+    given, shape (γ, τ, most): The table's supports, as columns of the problem, ended by −1.
+    coef, objective, shape (γ, τ, most) and (γ, τ): Hold the ridge fits, and take the new ones. An
+        objective becomes NaN where the columns of the table have no fit at that γ.
     """
     asked, m = problem.constraints, table.used.size
     # The number −1, which ends a support, has no bounds.
@@ -142,7 +144,8 @@ def _fit_within_bounds(
     room, every = _room(table, m), np.arange(m)[None]
     R, of_all, value = room.R, np.empty((1, m)), np.empty(1)
     for g in np.flatnonzero(outside.any(axis=1)).tolist():
-        # The factor of all columns serves every support at this γ.
+        # The factor of all columns, which the fit leaves in R, serves every support at this γ. It
+        # holds the ridge, so that fits within the bounds add none. 1 is returned for a failed fit.
         whole = table.columns, float(gammas[g]) / 2.0, table.triangular, every
         if fits.ridge_fits(*whole, of_all, value, room, 0.0) > 0:
             objective[g, outside[g]] = np.nan

@@ -169,9 +169,11 @@ def eliminate(C, c, d, level, i, end):
 
 @kernel(inline=True)
 def end_of_visited(share, first, end, k, least):
-    """The last place + 1 of ``share[first:end]`` whose column can be one of k with a large share.
+    """The place after the last column that can be one of k columns with a large sum of shares.
 
-    That column's share and the k − 1 largest from ``first`` on must exceed ``least`` together.
+    The k columns have places from ``first`` on and before ``end``, and their shares must add up to
+    more than ``least``. On entry ``share`` falls, so that the k − 1 other columns have at most the
+    sum of the k − 1 shares from ``first`` on.
     """
     others = 0.0
     for f in range(first, min(first + k - 1, end)):
@@ -349,9 +351,13 @@ def hopeless(work, k, j, rest, square):
 
 @kernel(inline=True)
 def pick(work, level, i):
-    """Make column i the pick of a level; whether it is independent of those above.
+    """Pick column i after ``level`` other picks; whether it is independent of these.
 
-    Where columns are given, what is left of column i becomes a direction, and of y the residual.
+    On entry ``work`` has everything of the level ℓ = ``level``, and takes the gain of the next
+    level. Where only products are known, elimination keeps every column independent. Where columns
+    are given, what the other picks leave of column i becomes a direction, and the next level's
+    residual of y, objective and determinant are written, too. A dependent column is counted and
+    not picked.
     """
     now = work.now[0]
     if work.columns.X.shape[0] == 0:

@@ -194,10 +194,10 @@ def n_best_subsets(
 ) -> list[list[Answer]]:
     """The n best supports of every size, or all where there are fewer, from one tree.
 
-    Up to 168 columns (with constraints, as long as a tree's matrices fit into memory) the tree
-    prunes by the n-th best support of a size. Where a limit ends the search, a support is proved to
-    be among the best if no open node can hold a better one. With more columns nothing is searched,
-    and the known supports are ranked.
+    The tree prunes by the n-th best support of a size. It takes up to 168 columns
+    (``MAX_COLUMNS``), or under constraints as many as leave room in memory for its matrices. Where
+    a limit ends the search, a support is proved to be among the best if no open node can hold a
+    better one. With more columns nothing is searched, and the known supports are ranked.
 
     problem: Its τ is not used. Columns that are zero in every row never enter, but with constraints
         or to fill a support up to its size. Under constraints a size is a number of units, columns

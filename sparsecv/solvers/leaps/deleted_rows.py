@@ -246,10 +246,19 @@ def _all_certain(tree: Leaps, rows: NDArray[np.bool_]) -> bool:
 def _residual_bounds(
     tree: Leaps, rows: Array, targets: Array, objective: Array, residual: Array
 ) -> tuple[Array, Array]:
-    """Bounds, shape (sizes, n) each, on the deleted residual of every optimal support."""
-    # f_S − r²/(1−h) loses digits of both of its terms, which are at most yᵀy and yᵀy + r²; the
-    # factor is the larger of what fits lose, and 1e-11. The latter is far above the some p rounding
-    # units of the sums in f_S and h. At γ = 0 an optimum has a larger objective at the working γ.
+    """Bounds, shape (sizes, n) each, on the deleted residual of every optimal support.
+
+    Row i has the residual r and the leverage h in the fit of all rows, and the residual r/(1 − h)
+    when it is deleted, which lowers the objective by r²/(1 − h).
+
+    rows, targets, shape (n, p) and (n,): The rows that are deleted, and their responses.
+    objective, residual, shape (sizes, n): Of the best support known for each size without each row
+        the objective, and the deleted residual.
+    """
+    # f_S − r²/(1−h) loses digits of both of its terms, which are at most yᵀy and yᵀy + r². The
+    # share that is lost is the larger of what fits lose and of ``UPDATED_SHARE``, which is far
+    # above the p rounding units, about, of the sums in f_S and h. Where the given γ is 0, the tree
+    # works with a tiny γ, at which an optimum has a larger objective, by at most ``data_loss``.
     problem = tree.problem
     share = max(UPDATED_SHARE, 2.0 * problem.data.off * tree.reach)
     margin = share * (problem.yy + residual * residual)

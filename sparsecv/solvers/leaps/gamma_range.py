@@ -215,7 +215,13 @@ class Decomposed:
         self.made = self._decomposed(np.empty(0, dtype=np.intp), np.empty((0, size), dtype=np.intp))
 
     def of(self, numbers: NDArray[np.intp], masks: Mask) -> NDArray[np.int64]:
-        """Rows of the decompositions of some problems on some supports, made where missing."""
+        """The places in ``made`` of the decompositions of some problems on some supports.
+
+        A decomposition that is missing is made and added.
+
+        numbers, shape (m,): The positions of the problems.
+        masks, shape (m, words): The support of each, a bit for every column, in words of 64 bits.
+        """
         keys = list(zip(numbers.tolist(), masks.tolist(), strict=True))
         fresh = list(dict.fromkeys(key for key in keys if key not in self._place))
         if fresh:

@@ -23,11 +23,16 @@ LEAST_DIAGONAL_SHARE = 1e-4
 
 @kernel(inner=True)
 def unit_loss(chain, beta, diagonal, block, start, width):
-    """β_Dᵀ(A_DD)⁻¹β_D for the columns D of a member, by elimination; and whether it has all of D.
+    """β_Dᵀ(A_DD)⁻¹β_D for the columns D of a member, and whether all of D were eliminated.
 
-    A column of which elimination leaves too few digits stays: the sum without it is not larger.
+    By this number the least loss rises if the columns D leave the node with coefficients β and
+    A = (G_S + γ/2 I)⁻¹. A column is passed over if elimination leaves at most
+    ``LEAST_DIAGONAL_SHARE`` of its diagonal entry, too few digits: the number without that column
+    is not larger. ``chain.coef`` and ``chain.square`` are overwritten.
 
-    beta, diagonal, block: Numbers at the places of columns, as ``tree.chain.block`` of a level.
+    beta, diagonal: The coefficients and the diagonal of A, by the places of columns in the node.
+    block: In the row of a column's place, the entries of A that it has with the columns of its
+        member before it.
     start, width: D has the places from ``start`` to ``start + width − 1``.
     """
     if width == 1:

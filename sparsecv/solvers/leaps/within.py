@@ -133,11 +133,13 @@ def fit_child(tree, level, j, size, low):
 
 @kernel(inner=True)
 def key_members(tree, level, v, updated):
-    """Write the bounded fit's increase without each of v free members to ``child_key``.
+    """Write to ``child_key`` how much the loss within the bounds rises without each free member.
 
-    The members are those of the child that ``drop`` has begun one level below.
+    The v members are those of the child that ``drop`` has begun one level below, in its order. The
+    numbers decide the order of the child's members only, so that they may be estimates.
 
-    updated: Whether the child's arrays are complete; otherwise the parent's increases are taken.
+    updated: Whether the child's coefficients, diagonal and blocks of A are complete. Otherwise
+        the parent's ``least_added`` of the members is taken.
     """
     within, below, wide = tree.within, level + 1, tree.wide > 0
     members = tree.chain.source if wide else tree.source
@@ -155,7 +157,14 @@ def key_members(tree, level, v, updated):
 
 @kernel(inner=True)
 def bound_members(tree, level):
-    """Write ``least_added`` of the free members of a completed node."""
+    """Write ``least_added``, what leaving out each free member adds to the node's loss at least.
+
+    On entry the level's ridge fit, its diagonal and blocks of A, and the fit within the bounds are
+    complete. Without a member the loss within the bounds is at least the ridge fit's loss without
+    it, at least the loss ``own`` plus a rise, and at least ``bound``. The
+    rise is what :func:`unit_loss` gives, less the share 2·``LACKING_SHARE`` of it, which makes up
+    for the slopes that rounding leaves.
+    """
     within = tree.within
     loss, own, bound = tree.loss[level, 0], within.own[level], within.bound[level]
     for a in range(tree.mask.shape[0] - level - tree.fixed[level]):

@@ -88,11 +88,17 @@ def share_slope(w, units, u, z):
 
 @kernel(inner=True)
 def best_share(w, units, u, level):
-    """The share z in [0, 1] at which a unit saves ``level`` = λ; ``units.theta`` gets β/z.
+    """The best share z in [0, 1] of unit u, all others fixed; ``units.theta`` gets θ = β/z.
+
+    A share that rises lowers the objective at the rate that :func:`share_slope` calls the saving,
+    and costs ``level`` = λ for each unit of z. The saving falls with z. So the best share is 1 if
+    the saving is at least λ there, 0 if it is at most λ there, and else the root of saving = λ.
 
     The steps are Newton's for 1/√saving, which are exact for a unit of one column without bounds.
     They stay between shares that are known to be too small and too large. At most 12 steps are
-    taken, until the saving is λ up to ``LEVEL_TOLERANCE``: a share of any size gives a valid bound.
+    taken, a choice, until the saving is λ up to ``LEVEL_TOLERANCE``. Bounds hold at any share.
+
+    w: The weights of the columns. On entry ``units.rho`` and ``units.spread`` belong to unit u.
     """
     low, high, z = 0.0, 1.0, 0.0
     saved, rate = share_slope(w, units, u, 1.0)

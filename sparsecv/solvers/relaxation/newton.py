@@ -244,9 +244,15 @@ def take_step(node, t, at, m, work):
 
 @kernel(inner=True)
 def fitting_multiplier(saturated, k, beta, n, work):
-    """The s at which Σz = k for the system last solved; 0 where there is no such s.
+    """The root s of the multiplier at which the system last solved has Σz = k; 0 for no such s.
+
+    The system's solution on the first n active columns is β + ``move[0]`` − s·``move[1]``. In Σz a
+    quadratic free column counts 1, and the linear ones together count vᵀ(solution)/s. So Σz = k
+    says that s·(k − saturated + vᵀ``move[1]``) = vᵀ(β + ``move[0]``), where no s > 0 is looked for
+    unless both factors are positive.
 
     saturated: The number of quadratic free columns, which have z = 1.
+    k: The number of free columns still to choose.
     """
     above, below = dot(work.v, work.move[0], n), k - saturated + dot(work.v, work.move[1], n)
     for a in range(n):

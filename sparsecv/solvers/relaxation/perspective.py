@@ -275,7 +275,12 @@ class _Search:
             self.bound = max(self.bound, rows.evaluated()[0])
 
     def result(self, lost: float) -> Relaxation:
-        """The relaxation's solution; ``lost`` is what rounding of the data takes off the bound."""
+        """The record of the coefficients of least objective and of the best bound.
+
+        The shares z = min(1, |β|√(w/λ)) are the best ones at the multiplier λ that β was found at.
+
+        lost: What rounding of the data takes off the bound.
+        """
         beta, root_lam = self.kept, self.kept_root_lam
         size = np.abs(beta) * np.sqrt(self.relaxer.terms.w)
         share = 1.0 if root_lam == 0.0 else np.minimum(1.0, size / root_lam)

@@ -203,7 +203,10 @@ class SupportGrower:
         limits: Limits,
         before: GrownUnits | None = None,
     ) -> None:
-        """Search for one support of each size at one γ.
+        """Search for one support of each wanted size at one γ.
+
+        The supports that are found stand in ``sizes``, from where :meth:`table` takes the best of
+        each size. Nothing there is left from the γ before.
 
         starts: Supports to improve; those with a unit that the search does not use are ignored.
         limits: Once a limit is reached, starts count as they are, and sizes without a support get
@@ -230,9 +233,10 @@ class SupportGrower:
             grow(known, ridge, self.yy, last)
 
     def grown(self) -> GrownUnits | None:
-        """From where a search of more sizes can go on at the γ of the last call; None where not.
+        """Where a search of more sizes at the γ of the last search can go on; None if nowhere.
 
-        The last window has to be one of a search of more sizes, too.
+        A search of more sizes does the same as this one up to the end of the last window only if
+        that window has its full length (``Window.whole``) and its largest size has a support.
         """
         known, size = self.sizes, self.wanted[-1]
         if not (self.windows and self.windows[-1].whole) or known.gains[size, 0] == -np.inf:

@@ -11,7 +11,6 @@ Without it a fit is proved as before, and whoever does not trust the package has
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,33 +18,16 @@ from ..design.design import Array
 from ..design.fold_data import FoldData, RowFolds
 from ..design.folds import Index
 from ..errors import InputError
-from ..solvers.certificate import (
-    SHARE,
-    Form,
-    Listing,
-    block_of,
-    certified_shares,
-    fit_certificate,
-    leaves_of,
-    listing_certificate,
-    points_of,
-    refuse,
-)
-from ..solvers.core.certificate_file import Certificate, CertifiedTable, IntegerScale
+from ..solvers.certificate import Listing, ProvedFolds, refuse
+from ..solvers.core.certificate_file import Certificate, CertifiedTable
 from ..solvers.core.limits import Limits
 from ..solvers.core.result import Status
-from ..solvers.core.rounding import EQUAL_SHARE
 from ..solvers.leaps.all_sizes import n_best_subsets
-from ..solvers.relaxation.gram import GramForm
 from ..solvers.supports.rounding import pad_support
 from .near_best import compared
 from .result import Result
 from .row_influence import chosen_support, parts_of, row_influence
 from .surfaces import with_everything
-
-# Folds that each leave out one row share a tree. It is pruned at this share above the objective of
-# all rows, because the bounds of its leaves are smaller for the folds. The number is a choice.
-RAISED = 0.01
 
 
 def _source_of(fit: Result, data: FoldData) -> CertifiedTable:
@@ -82,7 +64,9 @@ def model_certificate(fit: Result) -> Certificate:
     refuse(fit.problem)
     # The problem has the columns that vary, and counts them alone.
     support = np.searchsorted(fit.design.kept, fit.model.support)
-    return fit_certificate(fit.problem, support, _source_of(fit, fit.table.data))
+    return Listing.of_support(fit.problem, support).certificate(
+        fit.problem, _source_of(fit, fit.table.data)
+    )
 
 
 def near_certificate(
@@ -106,7 +90,7 @@ def near_certificate(
             raise InputError(f"a certificate needs the best {size} proved: raise time_limit")
         best[size] = pad_support(ranked[0].support, size, problem.p)
     own = [np.searchsorted(fit.design.kept, support) for support in supports]
-    return listing_certificate(problem, Listing(own, best, weights, within), source)
+    return Listing(own, best, weights, within).certificate(problem, source)
 
 
 def proved_choice_certificate(fit: Result, limits: Limits | None = None) -> Certificate:
@@ -158,14 +142,10 @@ def choice_certificate(fit: Result, limits: Limits | None = None) -> Certificate
         for one in result.by_gamma
     ]
     rows = data.rows_for("a certificate needs")
-    folds = Folded(rows, result.gammas, result.taus[some], supports, limits or Limits())
-    return folds.certificate(
-        source,
-        [held_out for _, held_out in data.folds.splits()],
-        pair_share=repr(SHARE),
-        gamma=repr(float(best.gamma)),
-        size=int(best.tau),
-        cv_error=repr(float(best.cv_error)),
+    found = result.gammas, result.taus[some], supports
+    parts = [held_out for _, held_out in data.folds.splits()]
+    return _of_folds(rows, *found, limits or Limits()).least_pair_certificate(
+        source, parts, float(best.gamma), int(best.tau), float(best.cv_error)
     )
 
 
@@ -185,134 +165,25 @@ def row_certificate(fit: Result, limits: Limits) -> Certificate:
         raise InputError("a certificate needs every row proved: take time_limit=None")
     sizes, gammas = np.array([problem.tau]), np.array([problem.given_gamma])
     without = data.without_each(parts)
-    folds = Folded(without, gammas, sizes, [[[*found.supports, support]]], limits)
+    folds = _of_folds(without, gammas, sizes, [[[*found.supports, support]]], limits)
     supports = [pad_support(one, problem.tau, data.p).tolist() for one in found.supports]
     return folds.certificate(source, parts, supports=supports)
 
 
-class Folded(NamedTuple):
-    """Folds and their best supports, at every γ and of every size.
+def _of_folds(
+    data: RowFolds, gammas: Array, sizes: Index, supports: list[list[list[Index]]], limits: Limits
+) -> ProvedFolds:
+    """The folds of some rows, with what is claimed to be the best of them.
 
-    data: The rows in their folds.
-    gammas, shape (γ,), and sizes, shape (τ,): The pairs (γ, τ).
-    supports: For every γ and size a list of supports: of fold 0, 1, ..., and last of all rows.
-    limits: Where they are reached, the certificate is given up.
+    gammas, sizes, supports, limits: As of :class:`ProvedFolds`.
     """
-
-    data: RowFolds
-    gammas: Array
-    sizes: Index
-    supports: list[list[list[Index]]]
-    limits: Limits
-
-    def certificate(
-        self, source: CertifiedTable, parts: Sequence[Index], **claim: Any
-    ) -> Certificate:
-        """The certificate of a claim on the folds.
-
-        source: The table that the certificate is about.
-        parts: The numbers of the rows that every fold leaves out.
-        claim: Entries of the certificate, as the checker reads them, that say what is claimed.
-        Raises InputError: The folds have constraints, a tiny γ or too many columns, or rounding
-            hides the proof.
-        """
-        refuse(self.data.full().replace(gamma=float(min(self.gammas))))
-        for worse in (EQUAL_SHARE, -SHARE):
-            if blocks := self.blocks(source, worse):
-                break
-        else:
-            why = "columns nearly depend or the fit is perfect"
-            raise InputError(f"no certificate: rounding hides the proof, as {why}")
-        numbers: dict[str, Any] = {
-            "gammas": [repr(float(gamma)) for gamma in self.gammas],
-            "sizes": self.sizes.tolist(),
-            "held_out": [part.tolist() for part in parts],
-            "share": "0" if worse > 0.0 else repr(SHARE),
-        }
-        return Certificate.of(source, source.head(**numbers, **claim), blocks)
-
-    def blocks(self, source: CertifiedTable, worse: float) -> list[dict[str, Any]]:
-        """Trees for every fold, γ and size; empty where one of them does not prove its fold.
-
-        Folds that each leave out one row share a tree, at whose leaves every fold has a bound of
-        its own. A fold that these bounds leave open has a tree of its own.
-
-        source: The table that the certificate is about, in whose whole numbers the checker counts.
-        worse: Bounds on other subsets exceed 1 + worse times the objective of a fold's subset.
-        """
-        data, units, blocks = self.data, source.integer_scale, list[dict[str, Any]]()
-        k = data.folds.k  # Also the number of the problem of all rows.
-        problems = [data.problem(j) for j in range(k + 1)]
-        # What every fold divides columns by, over what the columns of all rows are divided by.
-        lengths = [*(data.lengths(j) for j in range(k)), np.ones(data.p)]
-        grams = [GramForm.of(problem) for problem in problems]
-        # Bounds need XᵀX − D to be positive definite for a diagonal D, given here as shares of the
-        # diagonal of XᵀX.
-        ratios = [
-            certified_shares(gram, gram.D, length / units.ratio)
-            for gram, length in zip(grams, lengths, strict=True)
-        ]
-        joint = all(train.size == data.n - 1 for train, _ in data.folds.splits())
-        if joint:
-            # The problems of one tree need the same shares.
-            ratios = [np.min(ratios, axis=0)] * (k + 1)
-        for g, gamma in enumerate(map(float, self.gammas)):
-            for size, known in zip(self.sizes.tolist(), self.supports[g], strict=True):
-                if self.limits.reached(0) is not None:
-                    raise InputError("no certificate: its trees take longer than the time limit")
-                every = list[_Problem]()
-                for j, problem in enumerate(problems):
-                    here = problem.replace(gamma=gamma, tau=size)
-                    form = Form.of(here, grams[j], ratios[j], lengths[j])
-                    support = pad_support(np.asarray(known[j], dtype=np.intp), size, data.p)
-                    # With worse > 0 leaves are pruned that far above, and may lose some of it.
-                    goal = here.objective(support) * (1.0 + min(worse, 0.0))
-                    every.append(_Problem(j, form, support, goal))
-                *folds, all_rows = every
-                if joint:
-                    block, folds = _block(folds, all_rows, RAISED, units, g)
-                    blocks += block
-                for fold in folds:
-                    block, not_proved = _block([fold], fold, worse, units, g)
-                    if not_proved:
-                        return []
-                    blocks += block
-        return blocks
-
-
-class _Problem(NamedTuple):
-    """The training problem of a fold, or of all rows, at one γ and size.
-
-    number: Of the fold; the number of folds for all rows.
-    support: The support that is to be proved.
-    goal: What the bounds on all other supports have to exceed.
-    """
-
-    number: int
-    form: Form
-    support: Index
-    goal: float
-
-
-def _block(
-    folds: list[_Problem], tree: _Problem, raised: float, units: IntegerScale, g: int
-) -> tuple[list[dict[str, Any]], list[_Problem]]:
-    """Search one tree, and prove folds by bounds of their own at its leaves.
-
-    tree: The problem that the tree is searched for, which may be none of the folds.
-    raised: The tree is pruned at 1 + raised times the objective of its problem's support.
-    units: The units of the checker's whole numbers.
-    g: The number of the γ.
-    Returns: The tree with what it proves, as the checker reads it, in a list that is empty where it
-        proves no fold; and the folds that it does not prove.
-    """
-    leaves = leaves_of(tree.form, tree.support, raised)
-    _, forms, supports, goals = zip(*folds, strict=True)
-    known = [[support] for support in supports]
-    points, closed = points_of(forms, goals, known, leaves, units)
-    proved = [fold for fold, done in zip(folds, closed, strict=True) if done]
-    not_proved = [fold for fold, done in zip(folds, closed, strict=True) if not done]
-    if not proved:
-        return [], not_proved
-    numbers, forms, supports, _ = zip(*proved, strict=True)
-    return [block_of(forms, numbers, supports, leaves, points, units, gamma=g)], not_proved
+    k = data.folds.k  # Also the number of the problem of all rows.
+    return ProvedFolds(
+        [data.problem(j) for j in range(k + 1)],
+        [*(data.lengths(j) for j in range(k)), np.ones(data.p)],
+        gammas,
+        sizes,
+        supports,
+        limits,
+        joint=all(train.size == data.n - 1 for train, _ in data.folds.splits()),
+    )

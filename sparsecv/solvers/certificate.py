@@ -25,7 +25,7 @@ from .core.leaves import FREE, IN, Leaves
 from .core.limits import Limits
 from .core.problem import SparseRidgeProblem
 from .core.result import Status
-from .core.rounding import CLAIMED_BELOW, LEAST_EIGENVALUE_SHARE, WRITTEN_SHARE_OF_YY
+from .core.rounding import CLAIMED_BELOW, EQUAL_SHARE, LEAST_EIGENVALUE_SHARE, WRITTEN_SHARE_OF_YY
 from .kernels.linalg import Array
 from .relaxation.diagonal import Fitted, fit_diagonal, interior, shared_diagonal
 from .relaxation.extraction import MAX_COLUMNS
@@ -43,6 +43,9 @@ BITS_OF_FITS = 200
 SHARE = 1e-6
 # Whole numbers of the checker grow with the columns, and its time with their square: a choice.
 MAX_COLUMNS_CERTIFIED = 500
+# Folds that each leave out one row share a tree. It is pruned at this share above the objective of
+# all rows, because the bounds of its leaves are smaller for the folds. The number is a choice.
+RAISED = 0.01
 # Steps of the fit of the diagonal at the root: a choice.
 FITTING_STEPS = 8
 HIDDEN = "no certificate: rounding hides the proof, as columns nearly depend or the fit is perfect"
@@ -269,73 +272,66 @@ class Listing(NamedTuple):
     weights: Mapping[int, float]
     within: float = 0.0
 
+    @classmethod
+    def of_support(cls, problem: SparseRidgeProblem, support: NDArray[np.intp]) -> Listing:
+        """The list of one support alone, which is compared with those of the problem's size.
 
-def fit_certificate(
-    problem: SparseRidgeProblem, support: NDArray[np.intp], source: CertifiedTable
-) -> Certificate:
-    """The certificate that no support of the problem's size is better than a support by a share.
+        support: At most τ columns, which are filled up to τ.
+        """
+        tau = problem.tau
+        support = pad_support(np.asarray(support, dtype=np.intp), tau, problem.p)
+        return cls([support], {tau: support}, {tau: 1.0})
 
-    problem: All rows, at the γ and τ of the fit; its columns are those of the source.
-    support: At most τ columns, which are filled up to τ.
-    Raises InputError: Certificates do not serve the problem, or rounding hides the proof.
-    """
-    tau = problem.tau
-    support = pad_support(np.asarray(support, dtype=np.intp), tau, problem.p)
-    return listing_certificate(problem, Listing([support], {tau: support}, {tau: 1.0}), source)
+    def certificate(self, problem: SparseRidgeProblem, source: CertifiedTable) -> Certificate:
+        """The certificate that no other supports than those of the list have values below a limit.
 
+        The limit is proved up to ``SHARE`` of it. Leaves are taken where they are below it by half
+        of that at most, so that rounding of their coefficients may cost the other half.
 
-def listing_certificate(
-    problem: SparseRidgeProblem, listing: Listing, source: CertifiedTable
-) -> Certificate:
-    """The certificate that no other supports than those of a list have values below a limit.
-
-    The limit is proved up to ``SHARE`` of it. Leaves are taken where they are below it by half of
-    that at most, so that rounding of their coefficients may cost the other half.
-
-    problem: All rows, at the γ of the fit; its columns are those of the source.
-    Raises InputError: Certificates do not serve the problem, or rounding hides the proof.
-    """
-    refuse(problem, least_squares=True)
-    gram, units = GramForm.of(problem), source.integer_scale
-    first = listing.supports[0]
-    values = [listing.weights[one.size] * problem.objective(one) for one in listing.supports]
-    limit = (1.0 + listing.within) * values[0]
-    D = _diagonal(problem.replace(tau=max(first.size, 1)), gram, problem.objective(first))
-    ratio, blocks = certified_shares(gram, D, 1.0 / units.ratio), list[dict[str, Any]]()
-    for size, weight in listing.weights.items():
-        own = [one for one in listing.supports if one.size == size]
-        here = problem.replace(tau=max(size, 1))
-        form = Form.of(here, gram, ratio, np.ones(problem.p))
-        if problem.given_gamma == 0.0 and not (form.diagonal and min(form.diagonal) > 0):
-            raise InputError(NO_DIAGONAL)
-        empty: Point = ([], 0, [])
-        if size == 0:
-            if not own and problem.yy * weight < limit * (1.0 - SHARE):
+        problem: All rows, at the γ of the fit; its columns are those of the source.
+        Raises InputError: Certificates do not serve the problem, or rounding hides the proof.
+        """
+        refuse(problem, least_squares=True)
+        gram, units = GramForm.of(problem), source.integer_scale
+        first = self.supports[0]
+        values = [self.weights[one.size] * problem.objective(one) for one in self.supports]
+        limit = (1.0 + self.within) * values[0]
+        D = _diagonal(problem.replace(tau=max(first.size, 1)), gram, problem.objective(first))
+        ratio, blocks = certified_shares(gram, D, 1.0 / units.ratio), list[dict[str, Any]]()
+        for size, weight in self.weights.items():
+            own = [one for one in self.supports if one.size == size]
+            here = problem.replace(tau=max(size, 1))
+            form = Form.of(here, gram, ratio, np.ones(problem.p))
+            if problem.given_gamma == 0.0 and not (form.diagonal and min(form.diagonal) > 0):
+                raise InputError(NO_DIAGONAL)
+            empty: Point = ([], 0, [])
+            if size == 0:
+                if not own and problem.yy * weight < limit * (1.0 - SHARE):
+                    raise InputError(HIDDEN)
+                known = {"gamma": 0, "size": 0, "diagonal": form.diagonal, "fits": [[0, *empty]]}
+                blocks.append(known | {"tree": [empty]})
+                continue
+            best, target = self.best[size], limit / weight
+            raised = target * (1.0 - SHARE / 2.0) / problem.objective(best) - 1.0
+            leaves = leaves_of(form, best, raised)
+            points, closed = points_of([form], [target * (1.0 - SHARE)], [own], leaves, units)
+            if not closed.all():
                 raise InputError(HIDDEN)
-            known = {"gamma": 0, "size": 0, "diagonal": form.diagonal, "fits": [[0, *empty]]}
-            blocks.append(known | {"tree": [empty]})
-            continue
-        best, target = listing.best[size], limit / weight
-        raised = target * (1.0 - SHARE / 2.0) / problem.objective(best) - 1.0
-        leaves = leaves_of(form, best, raised)
-        points, closed = points_of([form], [target * (1.0 - SHARE)], [own], leaves, units)
-        if not closed.all():
-            raise InputError(HIDDEN)
-        fits = own or [best]
-        many = [form] * len(fits), [0] * len(fits), fits
-        blocks.append(block_of(*many, leaves, points, units))
-    head: dict[str, Any] = {
-        "gammas": [repr(problem.given_gamma)],
-        "sizes": list(listing.weights),
-        "weights": ["1" if one == 1.0 else repr(float(one)) for one in listing.weights.values()],
-        "held_out": [[]],
-        "share": repr(SHARE),
-        "supports": [one.tolist() for one in listing.supports],
-        "values": [_claimed(value) for value in values],
-        # The checker wants claims that are at most the exact values, and near to them.
-        "limit": _claimed(limit),
-    }
-    return Certificate.of(source, source.head(**head), blocks)
+            fits = own or [best]
+            many = [form] * len(fits), [0] * len(fits), fits
+            blocks.append(block_of(*many, leaves, points, units))
+        head: dict[str, Any] = {
+            "gammas": [repr(problem.given_gamma)],
+            "sizes": list(self.weights),
+            "weights": ["1" if one == 1.0 else repr(float(one)) for one in self.weights.values()],
+            "held_out": [[]],
+            "share": repr(SHARE),
+            "supports": [one.tolist() for one in self.supports],
+            "values": [_claimed(value) for value in values],
+            # The checker wants claims that are at most the exact values, and near to them.
+            "limit": _claimed(limit),
+        }
+        return Certificate.of(source, source.head(**head), blocks)
 
 
 def _claimed(value: float) -> str:
@@ -365,6 +361,149 @@ def _diagonal(problem: SparseRidgeProblem, gram: GramForm, target: float) -> Arr
     return found.D if found.bound > 0.0 else gram.D  # A bound of 0 says nothing.
 
 
+class ProvedFolds(NamedTuple):
+    """The problems of folds and their best supports, at every γ and of every size.
+
+    problems: Of fold 0, 1, ..., and last of all rows.
+    lengths: By what each problem divides columns, over what that of all rows divides them by.
+    gammas, shape (γ,), and sizes, shape (τ,): The pairs (γ, τ).
+    supports: For every γ and size a list of supports: of fold 0, 1, ..., and last of all rows.
+    limits: Where they are reached, the certificate is given up.
+    joint: Whether folds share trees, as each of them leaves out one row.
+    """
+
+    problems: list[SparseRidgeProblem]
+    lengths: list[Array]
+    gammas: Array
+    sizes: NDArray[np.intp]
+    supports: list[list[list[NDArray[np.intp]]]]
+    limits: Limits
+    joint: bool
+
+    def certificate(
+        self, source: CertifiedTable, parts: Sequence[NDArray[np.intp]], **claim: Any
+    ) -> Certificate:
+        """The certificate of a claim on the folds.
+
+        source: The table that the certificate is about.
+        parts: The numbers of the rows that every fold leaves out.
+        claim: Entries of the certificate, as the checker reads them, that say what is claimed.
+        Raises InputError: The folds have constraints, a tiny γ or too many columns, or rounding
+            hides the proof.
+        """
+        refuse(self.problems[-1].replace(gamma=float(min(self.gammas))))
+        for worse in (EQUAL_SHARE, -SHARE):
+            if blocks := self.blocks(source, worse):
+                break
+        else:
+            why = "columns nearly depend or the fit is perfect"
+            raise InputError(f"no certificate: rounding hides the proof, as {why}")
+        numbers: dict[str, Any] = {
+            "gammas": [repr(float(gamma)) for gamma in self.gammas],
+            "sizes": self.sizes.tolist(),
+            "held_out": [part.tolist() for part in parts],
+            "share": "0" if worse > 0.0 else repr(SHARE),
+        }
+        return Certificate.of(source, source.head(**numbers, **claim), blocks)
+
+    def least_pair_certificate(
+        self,
+        source: CertifiedTable,
+        parts: Sequence[NDArray[np.intp]],
+        gamma: float,
+        size: int,
+        cv_error: float,
+    ) -> Certificate:
+        """The certificate that no pair of a γ and a size has a smaller CV error than one of them.
+
+        source, parts: As of :meth:`certificate`.
+        gamma, size, cv_error: The pair of least CV error, and this error.
+        """
+        pair = {"gamma": repr(gamma), "size": size, "cv_error": repr(cv_error)}
+        return self.certificate(source, parts, pair_share=repr(SHARE), **pair)
+
+    def blocks(self, source: CertifiedTable, worse: float) -> list[dict[str, Any]]:
+        """Trees for every fold, γ and size; empty where one of them does not prove its fold.
+
+        Folds that each leave out one row share a tree, at whose leaves every fold has a bound of
+        its own. A fold that these bounds leave open has a tree of its own.
+
+        source: The table that the certificate is about, in whose whole numbers the checker counts.
+        worse: Bounds on other subsets exceed 1 + worse times the objective of a fold's subset.
+        """
+        units, blocks, lengths = source.integer_scale, list[dict[str, Any]](), self.lengths
+        grams = [GramForm.of(problem) for problem in self.problems]
+        # Bounds need XᵀX − D to be positive definite for a diagonal D, given here as shares of the
+        # diagonal of XᵀX.
+        ratios = [
+            certified_shares(gram, gram.D, length / units.ratio)
+            for gram, length in zip(grams, lengths, strict=True)
+        ]
+        if self.joint:
+            # The problems of one tree need the same shares.
+            ratios = [np.min(ratios, axis=0)] * len(ratios)
+        for g, gamma in enumerate(map(float, self.gammas)):
+            for size, known in zip(self.sizes.tolist(), self.supports[g], strict=True):
+                if self.limits.reached(0) is not None:
+                    raise InputError("no certificate: its trees take longer than the time limit")
+                every = list[_Problem]()
+                for j, problem in enumerate(self.problems):
+                    here = problem.replace(gamma=gamma, tau=size)
+                    form = Form.of(here, grams[j], ratios[j], lengths[j])
+                    support = pad_support(np.asarray(known[j], dtype=np.intp), size, here.p)
+                    # With worse > 0 leaves are pruned that far above, and may lose some of it.
+                    goal = here.objective(support) * (1.0 + min(worse, 0.0))
+                    every.append(_Problem(j, form, support, goal))
+                *folds, all_rows = every
+                if self.joint:
+                    block, folds = _block(folds, all_rows, RAISED, units, g)
+                    blocks += block
+                for fold in folds:
+                    block, not_proved = _block([fold], fold, worse, units, g)
+                    if not_proved:
+                        return []
+                    blocks += block
+        return blocks
+
+
+class _Problem(NamedTuple):
+    """The training problem of a fold, or of all rows, at one γ and size.
+
+    number: Of the fold; the number of folds for all rows.
+    support: The support that is to be proved.
+    goal: What the bounds on all other supports have to exceed.
+    """
+
+    number: int
+    form: Form
+    support: NDArray[np.intp]
+    goal: float
+
+
+def _block(
+    folds: list[_Problem], tree: _Problem, raised: float, units: IntegerScale, g: int
+) -> tuple[list[dict[str, Any]], list[_Problem]]:
+    """Search one tree, and prove folds by bounds of their own at its leaves.
+
+    tree: The problem that the tree is searched for, which may be none of the folds.
+    raised: The tree is pruned at 1 + raised times the objective of its problem's support.
+    units: The units of the checker's whole numbers.
+    g: The number of the γ.
+    Returns: The tree with what it proves, as the checker reads it, in a list that is empty where it
+        proves no fold; and the folds that it does not prove.
+    """
+    leaves = leaves_of(tree.form, tree.support, raised)
+    _, forms, supports, goals = zip(*folds, strict=True)
+    known = [[support] for support in supports]
+    points, closed = points_of(forms, goals, known, leaves, units)
+    proved = [fold for fold, done in zip(folds, closed, strict=True) if done]
+    not_proved = [fold for fold, done in zip(folds, closed, strict=True) if not done]
+    if not proved:
+        return [], not_proved
+    numbers, forms, supports, _ = zip(*proved, strict=True)
+    return [block_of(forms, numbers, supports, leaves, points, units, gamma=g)], not_proved
+
+
 def given_certificate(problem: SparseRidgeProblem, support: NDArray[np.intp]) -> Certificate:
     """The certificate of a problem that was made from X and y."""
     if problem.given is None:
@@ -379,4 +518,4 @@ def given_certificate(problem: SparseRidgeProblem, support: NDArray[np.intp]) ->
     source = CertifiedTable.of(
         rows, [*labels, response], intercept=False, scale="none", divisors=np.ones(problem.p)
     )
-    return fit_certificate(problem, support, source)
+    return Listing.of_support(problem, support).certificate(problem, source)

@@ -135,9 +135,9 @@ def bounds_to_show(lower: Any, estimate: Any, upper: Any) -> tuple[Array, Array]
 
 
 def bounds_text(lower: float, estimate: float, upper: float) -> str:
-    """The interval of a CV error as text; empty where an end is too far from the estimate."""
+    """The interval of a CV error as text; empty where it is a number or an end is too far off."""
     far = bool(np.isnan(bounds_to_show(lower, estimate, upper)).any())
-    return "" if far else f"[{lower:.6g}, {upper:.6g}]"
+    return "" if far or lower == upper else f"[{lower:.6g}, {upper:.6g}]"
 
 
 @dataclass(frozen=True)

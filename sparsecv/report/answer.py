@@ -224,9 +224,7 @@ def _sure(result: Result, held_out: HeldOut) -> Iterator[Fact]:
     surface, choice, claim = held_out.surface, held_out.choice, result.claim
     if (span := surface.minimum) is not None:
         yield from _range(span, claim)
-    known = ""
-    if claim.lower < claim.upper and not claim.proved:
-        known = bounds_text(claim.lower, surface.best().cv_error, claim.upper)
+    known = "" if claim.proved else bounds_text(claim.lower, surface.best().cv_error, claim.upper)
     yield _said(claim, f"; proved bounds of the least CV error: {known}" if known else "")
     if choice.is_pair:
         yield _model_said(result)

@@ -17,6 +17,7 @@ from support.tables import five_columns
 
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV
 from sparsecv.cli.options import COMMANDS
+from sparsecv.errors import UnprovedWarning
 
 Capture = pytest.CaptureFixture[str]
 BOUNDS = re.compile(r"\[\S+, \S+\]")
@@ -180,6 +181,9 @@ def test_a_least_error_that_is_known_has_no_bounds() -> None:
     text = " ".join(model.summary().split())
     assert "it is not proved that" in text
     assert "proved bounds" not in text
+    with pytest.warns(UnprovedWarning, match="It is not proved that") as caught:
+        model._warn_of_what_is_open(model._run_.claim, model._run_.model)
+    assert "least CV error" not in str(caught[0].message)
 
 
 def test_seconds_are_those_of_the_whole_call(

@@ -106,6 +106,7 @@ def test_the_least_error_counts_the_projections() -> None:
 
 def test_half_an_interval_is_no_bound() -> None:
     assert bounds_text(0.9, 1.0, 1.2) == "[0.9, 1.2]"
+    assert bounds_text(1.0, 1.0, 1.0) == ""
     for lower, upper in ((0.0, 1.2), (0.9, np.inf), (0.1, 1.2), (0.9, 2.1)):
         assert bounds_text(lower, 1.0, upper) == ""
 

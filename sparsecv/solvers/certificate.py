@@ -223,13 +223,15 @@ def block_of(
     units: IntegerScale,
     gamma: int = 0,
 ) -> dict[str, Any]:
-    """A tree and what it proves, as the checker reads it.
+    """One block of a certificate: a tree, and the supports that it proves for several problems.
 
-    forms, numbers, supports: Problems, the positions of their folds, and the incumbents.
-    leaves, points: The leaves of the tree, and their rounded coefficients.
-    gamma: Position of the problems' γ in the list of the certificate.
-    Returns: Also a fit for every problem, as [fold, columns, power, whole numbers]: coefficients of
-        the incumbent times 2^power. All τ columns are named, of which some may have the number 0.
+    forms, numbers, supports: The problems, the positions of their folds, and their incumbents.
+    leaves, points: The leaves of the tree, and their coefficients as :func:`preorder` takes them.
+    units: What turns coefficients into whole numbers.
+    gamma: Position of the problems' γ in the certificate's list of γ.
+    Returns: A dictionary of γ's position, the size, the diagonal, the tree and the fits. A fit is
+        [fold, columns, power, whole numbers], the incumbent's coefficients times 2^power. All τ
+        columns are named, of which some may have the number 0.
     """
     fits = []
     for form, number, support in zip(forms, numbers, supports, strict=True):

@@ -181,15 +181,16 @@ Solver = Callable[[Oracle], Claim]
 
 
 def outer_approximation(master: Solver, oracle: Oracle, root_cuts: int = 1000) -> Claim:
-    """Have a master prove the problem of an oracle by outer approximation, and return its claim.
+    """Have a master solver prove the problem of an oracle by outer approximation; its claim.
 
-    The master begins with cuts at the leaves of a tree, and with the cut at the incumbent.
+    The oracle is given cuts at the leaves of a tree, and the cut at the incumbent, before the
+    master begins.
 
     root_cuts: The tree has at most so many leaves. The default is a choice: the master proves from
         any cuts.
     """
     oracle.grow(oracle.limits, root_cuts)
-    # The oracle keeps the cut. The tree may have found a better incumbent, so it grows before.
+    # The incumbent's cut comes after the tree, which may find a better incumbent.
     oracle.at(oracle.start())
     return master(oracle)
 

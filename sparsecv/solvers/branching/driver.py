@@ -131,8 +131,9 @@ def descend_node(st, terms, node, k, target, active, most):
 
     A round is one dual bound and up to five passes over the active columns. The descent ends where
     the relaxation's value exceeds the bound by at most the share ``now.open_share`` of what the
-    bound lacks; at a rough node, or with very many active columns, where the value is below the
-    target.
+    bound lacks to the target. At one of the first nodes of a tree (``now.rough_left``), or with
+    more than ``MAX_FACTORED_COLUMNS`` active columns, that share is 1: the descent ends where the
+    value is below the target. The kernel adds to ``now.work``.
 
     terms: ``st.terms``, or ``st.alone`` for a node of columns.
     k: Free columns still to choose.
@@ -248,9 +249,10 @@ def most_expected(st, n, mean):
 
 @kernel(inner=True)
 def branching_column(st, open_nodes, node, n, k, target):
-    """The column to branch on, and the bound of its exclusion, whose node is the last spare row.
+    """The column to branch on, and the bound of the child that excludes it.
 
-    On entry the node's bound is below ``target``.
+    On entry the node's bound is below ``target``. At the end the child that excludes the column is
+    in the last spare row of the table.
 
     At most 8 columns are tried, those of largest expected raise, and none that is expected to raise
     the bound by less than a fifth of the best trial. A column that has been tried twice before is
@@ -420,11 +422,14 @@ def branch(st, open_nodes, row):
 def explore(st, open_nodes, most_nodes):
     """Enter a support if one waits, and search until about ``most_nodes`` more nodes are bounded.
 
-    An open node is kept, and not branched on, if the search only relaxes nodes, and where columns
-    are in groups or have bounds if it is one support. A closed node is kept if the search hands out
-    its leaves.
+    Nodes are taken from the heap, the node of least key first. A node that a bound or an
+    enumeration closes is released, and an open node is branched on. An open node is kept, and not
+    branched on, if the search only relaxes nodes. It is kept, too, if columns are in groups or have
+    bounds and the node holds a single support, which the caller fits. A closed node is kept if the
+    search hands out its leaves.
 
-    Returns: DONE, PAUSED or FULL.
+    Returns: DONE where no node waits, PAUSED after ``most_nodes`` nodes, and FULL where fewer than
+        three rows of the table are spare.
     """
     now, counts = st.now[0], open_nodes.counts[0]
     first = now.nodes

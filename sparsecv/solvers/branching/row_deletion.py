@@ -210,7 +210,10 @@ def move(dp, j, beta, n):
     """Write to ``dp.moved`` the relaxation's optimum without problem j's rows.
 
     The optimum is that of the n active columns of :func:`factor_curvature`, if the same columns
-    have z = 1. The kernel writes ``dp.Z``, ``dp.left`` and ``dp.g``, too.
+    have z = 1. The rows leave one by one. K is the curvature without the rows before, and z = K⁻¹d
+    for the row d that leaves. Then β moves by −z(t − dᵀβ)/(1 − dᵀz) (Sherman and Morrison). On
+    entry ``dp.active`` and ``dp.inverse`` are those of :func:`factor_curvature`. The kernel writes
+    ``dp.Z``, ``dp.left`` and ``dp.g``, too.
 
     Returns: Whether the down-dates have kept more than ten of sixteen digits.
     """
@@ -320,9 +323,10 @@ class LeftOut:
         start: NDArray[np.int64],
         n: int,
     ) -> LeftOut:
-        """The problems that lack some rows of a problem, which are given in the problem's columns.
+        """The record of a problem and of the problems that each lack some of its rows.
 
-        The other arguments are as of the class.
+        rows, shape (R, p): The deleted rows in the columns of ``problem``.
+        targets, start, n: The fields of the record.
         """
         left = problem.constraints.left
         gram = GramForm.of_units(problem, left.units)

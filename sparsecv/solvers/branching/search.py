@@ -105,7 +105,10 @@ class Tree:
         return min(least, float(self.now["pruned"][0]))
 
     def add(self, nodes: Leaves) -> NDArray[np.int64]:
-        """Put nodes in the heap; return their rows in the table."""
+        """Put nodes in the heap; return their rows in the table.
+
+        Three rows stay spare, as :func:`~.driver.explore` needs them for the children of a node.
+        """
         count = nodes.size
         while self.counts["spare"][0] < count + 3:
             self.grow(2 * self.open.nodes.size)

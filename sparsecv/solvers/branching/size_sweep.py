@@ -201,7 +201,10 @@ class SizeSearch:
         Sizes get equal shares of the time or, where the way limits nodes, of its nodes. What easy
         sizes leave goes to the others: a size whose share of the time has ended, and not the time
         of all, has another turn. A size without a support is searched whatever the limits, so that
-        it has one. ``way.nodes`` are those of all turns of the way so far.
+        it has one. Answers are written to ``answers``.
+
+        way: Its ``nodes`` limit the nodes of all turns of all searches of single sizes together;
+            None where they have no limit.
         """
         todo = [i for i in self.open if i not in self.searches or self.searches[i].can_go_on]
         while todo:

@@ -184,11 +184,11 @@ class UnitConstraints:
 
     @cached
     def atoms(self) -> Index:
-        """Numbers of columns, shape (p,), equal where coefficients are in a fit together.
+        """A number for each column, shape (p,); columns with equal numbers are in fits together.
 
-        Those of a unit without bounds are. A coefficient with a bound may be at 0 while the others
-        of its unit are not, so that the columns of its unit have numbers of their own. Excluded
-        columns have the number −1.
+        The columns of a unit without bounds have the unit's number. In a unit with a bound one
+        coefficient may be at 0 while the others are not, so that each of its columns has a number
+        of its own. Excluded columns have the number −1.
         """
         found, bounds = self.unit.copy(), np.isfinite(self.lower) | np.isfinite(self.upper)
         alone = np.isin(self.unit, self.unit[bounds])

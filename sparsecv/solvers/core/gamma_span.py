@@ -46,9 +46,10 @@ class GammaSpan(NamedTuple):
         return LEAST_GAMMA_SHARE**2 * self.high
 
     def spaced(self, count: int) -> NDArray[np.float64]:
-        """``count`` values of γ spaced evenly in the logarithm; before them 0 where ``low`` is 0.
+        """``count`` values of γ spaced evenly in the logarithm, up to ``high``.
 
-        The first of them is then a small share of ``high``.
+        They begin at ``low``. Where ``low`` is 0, they begin at the share ``LEAST_GAMMA_SHARE`` of
+        ``high``, and γ = 0 comes before them.
         """
         first = self.low or LEAST_GAMMA_SHARE * self.high
         gammas = np.geomspace(first, self.high, count)

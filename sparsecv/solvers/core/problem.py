@@ -452,7 +452,8 @@ class SparseRidgeProblem:
         the columns that are moved. Other coefficients within the bounds have the same predictions
         without E and the length q that :meth:`_reach` says. They are no better than β, so that
         t|β|² ≤ tq² + 2|y|η(q + |β|) + η²(q + |β|)². With 8η² ≤ t that gives
-        |β| ≤ 2.2q + 3.5|y|η/t. That E lengthens predictions makes q at most 1.4 times as long.
+        |β| ≤ 2.2q + 3.5|y|η/t. That E lengthens predictions makes q at most 1.4 times as long, so
+        that |β| ≤ 4(q + |y|η/t), with some to spare.
 
         stretch: What lengths of columns are multiplied by for what rounding moves them by.
         Returns: The bound; ∞ where nothing is known, or where no working γ replaces the given one.

@@ -61,11 +61,12 @@ def ties_in_order(values: Array, keys: Sequence[Any]) -> list[int]:
 
 
 def first_by_exchanges(problem: SparseRidgeProblem, support: NDArray[np.intp]) -> NDArray[np.intp]:
-    """The support that a best support leads to by exchanges of one unit for another.
+    """The support that a best support becomes when units are exchanged, one for another at a time.
 
-    An exchange is made where the support then ties and comes first, or has a smaller objective by
-    more than a tie. Nothing is exchanged within bounds on coefficients, and of fits that leave
-    nothing, as rounding alone orders these.
+    An exchange is made if the support after it comes first in :func:`ranking`: its objective ties
+    and it is the lexicographically first, or its objective is smaller by more than a tie. Nothing
+    is exchanged where coefficients have bounds, or where the fit leaves nothing of y: rounding
+    alone would order such supports.
 
     problem: Its τ is not used.
     support: Increasing columns.
@@ -73,7 +74,8 @@ def first_by_exchanges(problem: SparseRidgeProblem, support: NDArray[np.intp]) -
     if problem.constraints.bounded:
         return support
     best = problem.fit(support)
-    # Ties are not transitive where rounding is at their limit, so that exchanges are counted.
+    # Ties are not transitive where rounding is at their limit, so that exchanges could go round in
+    # a circle. At most 4p are made, a choice.
     for _ in range(4 * problem.p if best.objective > nothing_left(problem.yy) else 0):
         for other in _exchanged(problem, support):
             fit = problem.fit(other)

@@ -240,7 +240,11 @@ def along(P, q, first, row):
 
 @kernel(inner=True)
 def project(work, level, first):
-    """Columns from ``first`` on with the picks above ``level`` projected out, in P."""
+    """Write to P the columns from ``first`` on with the first ``level`` picks projected out.
+
+    On entry the first rows of Q are the orthonormal directions of these picks. ``length`` takes the
+    squared lengths of the columns that are written.
+    """
     by = work.columns
     r = by.y.shape[0]
     for j in range(first, by.X.shape[0]):
@@ -374,9 +378,13 @@ def pick(work, level, i):
 
 @kernel(inner=True)
 def compare(work, level, row, i, end):
-    """Compare pairs of column i and a later one with the incumbent, by their products alone.
+    """Make the best choice with a pair of column i and a later one the incumbent, if it is better.
 
-    The arguments are those of :func:`last_picks`.
+    A choice is the first ``level`` picks and a pair i, j with i < j < end. On entry level ``level``
+    has the products, with those earlier picks projected out, and ``work.gain`` what the earlier
+    picks explain. The pair explains c_i²/d_i and what j adds once i is projected out, too.
+
+    row: The row of ``C[level]`` that has the products of column i.
     """
     now, d, c = work.now[0], work.d[level], work.c[level]
     inverse, products = 1.0 / d[i], work.C[level, row]
@@ -459,8 +467,11 @@ def visit_singles(work):
 def visit(work, k, budget):
     """Visit at least ``budget`` more choices of k columns; whether none is left.
 
-    A visit goes on where the last one has stopped. On entry level 0 has the products, the shares
-    and the number of columns, and ``now`` what is known of the incumbent.
+    Columns are picked in increasing order, level by level. A visit goes on where the last one has
+    stopped. On entry ``work`` has the products of level 0, ``work.share`` the shares, ``ends[0]``
+    the number of columns, and ``now`` what is known of the incumbent. A choice is passed over if
+    its shares add up to at most ``now.least``. A better choice becomes the incumbent
+    ``work.found``.
     """
     now, share, picks, ends = work.now[0], work.share, work.picks, work.ends
     stop = now.visited + budget

@@ -135,12 +135,16 @@ def hidden_share(fits, c, low, high):
 
 @kernel(inner=True)
 def fit_rounding(fits, length, c, low, high, objective, slope):
-    """What rounding may add to, or take off, objective c for low ≤ t ≤ high.
+    """What rounding may add to, or take off, the objective of support c for low ≤ t ≤ high.
 
-    length: That of y.
-    objective, slope: The objective at high, and its derivative at low.
+    The objective rises with t and its derivative ‖β‖² falls, so that their largest values are those
+    at one end each.
+
+    length: The length of y.
+    objective, slope: The objective at t = high, and its derivative at t = low.
     """
-    # The root of the objective is off by at most this length (docs/methods.md).
+    # The fit is exact for columns and a response that are off by the share ``off`` of their
+    # lengths. The root of the objective is the length of a residual, which moves by at most this.
     off = fits.off[c] * (length + fits.reach[c, 0] * np.sqrt(slope))
     return 2.0 * np.sqrt(objective) * off + off * off + objective * hidden_share(fits, c, low, high)
 

@@ -290,7 +290,10 @@ def close_sizes(tree):
 def is_pruned(tree, level, j):
     """Whether neither the child without free member j nor a support below it can be better.
 
-    Of one problem, where units count more than once in a size.
+    The tree is one of a single problem, in which a unit may count more than once in a size. The
+    loss below the child is at least the node's loss and ``least_added`` of the member. It is
+    compared with the worst losses that the lists still take: at the child's own size, and at the
+    least wanted size that supports below it reach.
     """
     lists, size = tree.lists, size_without(tree, level, j)
     low = lists.next_wanted[tree.counting.low[level, j]]
@@ -368,7 +371,8 @@ def advance(tree, max_nodes):
 def enter_paths(tree, rank, known):
     """Enter the supports on a path from the root, and those on paths to known supports.
 
-    A path to a known support drops the columns outside the support first, and then those inside.
+    A path to a known support drops the columns outside the support first, and then those inside. No
+    path leads to a support that the list of its size already holds.
 
     rank, int64 (m,): That of the first path, as :func:`enter_path` takes it; it is overwritten.
         Without entries there is no path at all.

@@ -120,9 +120,15 @@ class NearBest:
         at_half: Array,
         deleted: tuple[Array, Array] | None,
     ) -> None:
-        """Enter the lists of a finished tree of these sizes and problems, positions in the arrays.
+        """Write the lists of a finished tree to ``masks``, ``objective`` and ``others``.
 
-        at_half, deleted: As :meth:`search` takes them.
+        Objectives are lowered by what rounding, a working γ that replaces the given one, and
+        columns that the tree leaves out may have raised them by, so that they are lower bounds.
+
+        some: The positions of the tree's sizes among those of this record.
+        numbers: The positions of the problems.
+        at_half, shape (numbers,): Lower bounds on the problems' objectives at half of this γ.
+        deleted: The rows deleted and their targets; None for a tree of one problem.
         """
         problem, tree, lists, of = search.problem, search.tree, search.lists, numbers
         full, yy = np.array([float(search.now("full"))]), np.array([problem.yy])

@@ -126,10 +126,13 @@ def near_best_subsets(
 def best_subset(
     problem: SparseRidgeProblem, comparison: Comparison, limits: Limits | None = None
 ) -> tuple[Answer, float] | None:
-    """The support of least w·f and that value, by the same tree; None where no support counts.
+    """The support of least value w·f, and that value; None where no support counts.
 
-    Of supports that tie (:mod:`~.core.ties`) the one of fewest columns is taken, and of those the
-    lexicographically first; columns of zeros do not count.
+    Here f is the objective of a support and w the weight of its size (:class:`Comparison`). Of
+    supports whose values tie (:mod:`~.core.ties`) the one of fewest columns is taken, and of those
+    the lexicographically first. Columns of zeros do not count.
+
+    limits: By default the search goes on until the support is proved.
     """
     known = _Known(problem, Members(problem.at_unit_length(), comparison))
     found = _searched(known, 0.0, limits, MANY).listed(known, MANY)
@@ -272,7 +275,10 @@ class _Known:
 
         Such supports have the objective and the weight of those that they are made from.
 
-        Returns: Whether at most ``most`` supports have been added, and all of them.
+        limit: Supports of at most this value w·f are looked at.
+        most: About so many supports may be added. The work ends before a support with more than 30
+            such units, or one whose additions could bring the number beyond twice ``most``.
+        Returns: Whether all such supports have been added.
         """
         members, comparison = self.members, self.members.comparison
         table, added = members.table, 0

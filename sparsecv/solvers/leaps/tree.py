@@ -303,11 +303,15 @@ class Leaps:
         return Leaves.at_zero(np.concatenate(states), p)
 
     def open_bound(self) -> Array:
-        """For every size a lower bound on the objective of the supports that were not searched.
+        """For every size a lower bound on the objectives of the supports that were not searched.
 
-        With bounds on coefficients that bounds the supports that were searched, too, if the best
-        of at most every size is wanted. It is ∞ where no support is left. Rounding is not taken
+        The children of the current path that still wait, at every level up to the current one, hold
+        all these supports. A child's supports have at least the loss of the node and what leaving
+        out the child's member adds. The bound is ∞ where no support is left. Rounding is not taken
         off.
+
+        With bounds on coefficients, and n_best = 1, the result is a lower bound on the objectives
+        of the supports that were searched, too: their fits may lack something to the best ones.
         """
         bound = np.full(self.sizes.size, np.inf)
         tree, m = self.tree, self.table.units.size

@@ -232,8 +232,11 @@ def worth(terms, i, g, raise_by):
 def sum_largest(terms, state, columns, count, k, g, raise_by, top):
     """An upper bound on Σ worth over included columns and the ``k`` of most worth among free ones.
 
-    ``top`` takes the k + 1 largest worths of free columns, falling; each |g_i| may be off by
-    raise_by·ℓ_i. The sum is ∞ where the worth of a free column is not a number.
+    ``top`` takes the k + 1 largest worths of free columns, falling. Each |g_i| may be off by
+    raise_by·ℓ_i, which :func:`worth` adds to it. The sum is ∞ where the worth of a free column is
+    not a number.
+
+    columns, count: The first ``count`` of ``columns`` are the columns that are not excluded.
     """
     total = 0.0
     for c in range(k + 1):

@@ -147,6 +147,9 @@ class Ellipsoid:
     def _image(self, rows: Array) -> tuple[Array, Array]:
         """How far predictions of rows (r, p) can be from those of the centre.
 
+        Along the directions of ``spectrum`` the inequality of the class bounds β − centre. Across
+        them ``ball`` does, and so does the ridge if the inequality keeps some of it there.
+
         Returns A (r, rank) and o (r,): a row's prediction differs by a row of A times a vector of
         length at most 1, and besides by at most the row's entry of o.
         """

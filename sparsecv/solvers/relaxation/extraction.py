@@ -82,7 +82,9 @@ def allowed(G: Array, D: Array, of_trace: float) -> Array:
 def ascend(A: Array, D: Array, barrier: list[float], sweeps: int) -> None:
     """Raise Σ D_ii + μ·log det(G − D) by steps of one entry of D, for each μ of ``barrier``.
 
-    D is changed in place. Every μ gets ``sweeps`` passes over all columns.
+    D is changed in place. Every μ gets ``sweeps`` passes over all columns. With A = (G − D)⁻¹, a
+    step of D_ii by s multiplies the determinant by 1 − s·A_ii, so that 1/A_ii − μ is the best s. A
+    step that makes D_ii negative ends at 0. The inverse after a step is A plus a matrix of rank 1.
 
     A: (G − D)⁻¹, shape (p, p), of which the lower triangle is read.
     """

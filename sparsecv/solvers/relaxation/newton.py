@@ -228,9 +228,13 @@ def line_search(w, node, s, n, work):
 
 @kernel(inner=True)
 def take_step(node, t, at, m, work):
-    """Move β to β + td and update g; the coefficient in place ``at`` and tiny ones become 0.
+    """Move β to β + td and g = b − Qβ to g − tQd; tiny free coefficients become 0.
 
-    A coefficient is tiny where it is at most ``TINY_SHARE_OF_A_STEP`` of its step.
+    On entry ``work.d`` has the step d of the first m active columns, and ``work.h`` has Qd. A
+    coefficient is tiny where it is at most ``TINY_SHARE_OF_A_STEP`` of its step. ``g`` is not
+    corrected for that, as bounds compute g anew from β.
+
+    at: The place among the active columns of a coefficient that the step makes 0, or −1.
     """
     state, beta, g = node.state[0], node.beta[0], work.g
     for a in range(m):

@@ -102,13 +102,15 @@ class Coefficients:
         return count + np.array([self._known[key] for key in keys], dtype=np.intp)
 
     def least(self, included: NDArray[np.bool_]) -> NDArray[np.intp]:
-        """Lower bounds on the numbers of sets of units none of which the others make redundant.
+        """Lower bounds on the numbers of coefficients of sets of units without redundant units.
 
-        A unit is redundant if the others of the set have as many coefficients without it. One that
-        must stay is never left out for that. Every other unit then adds a coefficient to those that
-        are there, and what a set lacks to the sum over its units, all units together lack.
+        A unit is redundant if the others of the set have as many coefficients without it. A unit
+        that is in every set never counts as redundant. Each further unit of a set without redundant
+        units adds a coefficient or more. The number of a set is less than the sum of the numbers of
+        its units by no more than the number of all units together is less than their sum. A set of
+        k further units also has at least the k-th smallest number of a further unit.
 
-        included, shape (m,): Units that are in every set.
+        included, shape (m,): Marks the units that are in every set.
         Returns: Bounds for sets of 0, 1, … further units.
         """
         own, free = self.each[included], np.sort(self.each[~included])

@@ -212,7 +212,7 @@ class SupportGrower:
         limits: Once a limit is reached, starts count as they are, and sizes without a support get
             one by forward selection.
         before: What a search of smaller sizes has :meth:`grown` at this γ. The search goes on from
-            there, and finds the sizes beyond alone, if it uses the units of these supports.
+            there, and finds supports of larger sizes only, if it uses the units of these supports.
         """
         known, ridge = self.sizes, gamma / 2.0
         known.gains[:], known.unused[:] = -np.inf, 0
@@ -246,9 +246,10 @@ class SupportGrower:
         return GrownUnits(self.units[rows], self.units[current])
 
     def _enter_grown(self, before: GrownUnits, ridge: float) -> int:
-        """Enter what a search of smaller sizes has grown, as its last window has left it.
+        """Enter the supports that a search of smaller sizes has grown, in the order it had them.
 
-        Returns: The size from which on to search; the least of all where the search lacks a unit.
+        Returns: The size from which on to search: the size of these supports, or the least size of
+            all if a unit of theirs is not searched or no wanted size is larger.
         """
         size, known = int(before.supports.shape[1]), self.sizes
         units = np.append(before.supports.ravel(), before.current)

@@ -328,9 +328,14 @@ def exchange(s, ridge, yy, k, number):
 
 @kernel
 def grow(s, ridge, yy, steps):
-    """Enter a support if one waits, and go on with the passes over sizes that ``s.now`` names.
+    """Enter the support ``s.goal`` if one waits, and go on with the passes over the sizes.
 
-    yy: yᵀy, or infinity where members of every size are exchanged, whatever its objective.
+    A pass goes over the sizes ``low`` + 1 to ``top`` of ``s.now``. It extends the supports of each
+    size by a unit, or takes a unit from them, or exchanges members of them. ``s`` takes what is
+    found.
+
+    yy: yᵀy, with which a pass exchanges members of a size whose objective is large beside those of
+        its neighbours. Infinity stands for exchanges of every size.
     steps: The kernel returns after so many sizes of passes.
     Returns: Whether all passes have ended.
     """

@@ -29,7 +29,7 @@ from ..errors import InputError
 from ..solvers.core.gamma_span import GammaSpan
 from ..solvers.core.limits import Limits
 from ..solvers.core.plan import refuse_many_columns
-from ..solvers.core.result import Status, worst
+from ..solvers.core.result import Status
 from ..solvers.executor import run_units
 from ..solvers.kernels.envelope import CELL_TOLERANCE, Fits
 from ..solvers.leaps.gamma_range import GammaRange, Pieces
@@ -240,7 +240,7 @@ def global_minimum(
     by_block, trees, statuses = zip(*(found[i] for i in range(len(blocks))), strict=True)
     tables = [_joined(parts) for parts in zip(*by_block, strict=True)]
     search = _Search(data, sizes, tables, limits)
-    return search.run(GammaSpan(low, high), tolerance, report, sum(trees), worst(statuses))
+    return search.run(GammaSpan(low, high), tolerance, report, sum(trees), Status.worst(statuses))
 
 
 def least_over_range(surface: Surface, span: GammaSpan, need: Need) -> CVResult:
@@ -403,7 +403,7 @@ class _Search:
             if self.n_cells % 1024 < 2:  # Each turn bounds two cells.
                 total = self.n_cells + len(heap)
                 report("bounding the errors", self.n_cells, total, "cells of γ")
-        status = Status.OPTIMAL if closed else worst([status, reached or Status.UNPROVED])
+        status = Status.OPTIMAL if closed else Status.worst([status, reached or Status.UNPROVED])
         best, best_t = self.polished(best_size, best_t, best)
         possible = [cell for cell in heap + final if cell.lower <= best]
         least = min((cell.lower for cell in possible), default=best)

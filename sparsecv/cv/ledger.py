@@ -28,7 +28,7 @@ from ..solvers.core.error_margin import MAX_SHARED
 from ..solvers.core.leaves import Leaves
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
-from ..solvers.core.result import Answer, Status, worst
+from ..solvers.core.result import Answer, Status
 from ..solvers.core.rounding import EQUAL_SHARE, EXACT_SHARE, attained_margin
 from ..solvers.core.ties import first_by_exchanges, has_ties
 from ..solvers.leaps.deleted_rows import DeletedRowSubsets, deleted_fits
@@ -158,7 +158,7 @@ class Ledger:
 
     def worsen_status(self, g: int, status: Status) -> None:
         """Give one γ the worse of its status and that by which some work at the γ has ended."""
-        self.status[g] = worst([self.status[g], status])
+        self.status[g] = Status.worst([self.status[g], status])
 
     def support(self, g: int, t: int, j: int) -> Support:
         """The columns of problem j's answer."""
@@ -681,7 +681,7 @@ class Ledger:
         exact: Whether rounding leaves alone every CV error whose folds are all proved.
         """
         ended = [] if self.complete(g) else [self.status[g], Status.UNPROVED]
-        return worst([Status.OPTIMAL, *ended, *([] if exact else [Status.PRECISION])])
+        return Status.worst([Status.OPTIMAL, *ended, *([] if exact else [Status.PRECISION])])
 
     def progress(self, g: int) -> Array:
         """What is proved of the problems at the γ of row g, as an array (4, τ, k + 1).

@@ -41,7 +41,7 @@ from ..schedule import (
 )
 from ..solvers.core.limits import Limits
 from ..solvers.core.plan import share_of_nodes
-from ..solvers.core.result import Answer, Status, worst
+from ..solvers.core.result import Answer, Status
 from ..solvers.paths import support_path
 from ..solvers.ridge_fits import SupportPath
 from .estimate import tree_unit
@@ -381,4 +381,4 @@ def solve_grid(prover: CellProver, g: int, backend: str) -> None:
     open_cells = ~(ledger.cells.exact & ledger.cells.searched)[g, :, :k]
     open_cells &= ledger.taus[:, None] > 0
     if cells := [(g, t, j) for t, j in np.argwhere(open_cells).tolist()]:
-        ledger.worsen_status(g, worst(prover.prove_folds(cells, backend)))
+        ledger.worsen_status(g, Status.worst(prover.prove_folds(cells, backend)))

@@ -13,7 +13,7 @@ from ..design.folds import Folds
 from ..design.model import Model, fitted_model
 from ..solvers.core.gamma_span import GammaSpan
 from ..solvers.core.problem import SparseRidgeProblem
-from ..solvers.core.result import Status, worst
+from ..solvers.core.result import Status
 from ..solvers.core.rounding import EQUAL_SHARE
 from ..solvers.supports.rounding import stacked
 
@@ -266,7 +266,7 @@ class GlobalMinimum:
             found = replace(found, tau=0, upper=upper)
         closed = found.gap <= self.tolerance
         return replace(
-            found, status=Status.OPTIMAL if closed else worst([self.status, Status.UNPROVED])
+            found, status=Status.OPTIMAL if closed else Status.worst([self.status, Status.UNPROVED])
         )
 
     @property
@@ -332,7 +332,7 @@ class CVResult:
     @property
     def status(self) -> Status:
         """Optimal where every fold and every model is proved, else the limit that was met."""
-        return worst(map(Status, self.tables["status"]))
+        return Status.worst(map(Status, self.tables["status"]))
 
     @property
     def by_gamma(self) -> list[GammaResult]:

@@ -15,7 +15,7 @@ from ..solvers.branching.row_deletion import LeftOut
 from ..solvers.branching.single import branch_and_bound
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
-from ..solvers.core.result import Answer, Status, worst
+from ..solvers.core.result import Answer, Status
 from ..solvers.core.rounding import BOUND_SHARE, WIDENED_SHARE_OF_CENTRE, WIDENED_SHARE_OF_YY
 from ..solvers.core.threads import cached
 from ..solvers.relaxation.ellipsoid import Spectrum
@@ -166,7 +166,7 @@ class SharedTree:
             unproved = ~ledger.cells.exact[g, t, :k] & ~has_open_nodes
             for j in np.flatnonzero(unproved).tolist():
                 statuses.append(solve_problem(ledger, (g, t, j), limits).status)
-        return worst(statuses)
+        return Status.worst(statuses)
 
     def _precise(self, t: int, j: int, found: Answer) -> bool:
         """Whether fold j's objectives are precise enough for a proof; see MAX_ROUNDING_SHARE.

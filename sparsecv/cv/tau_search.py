@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
-from ..solvers.core.result import Status, worst
+from ..solvers.core.result import Status
 from ..solvers.core.rounding import BOUND_SHARE
 from ..solvers.relaxation.ellipsoid import Spectrum
 from ..solvers.relaxation.perspective import Relaxation, relaxation_path
@@ -59,7 +59,7 @@ def search_tau(
     search.report_folds()
     search.bracket()
     status = limits.reached(0) or search.solve(run)
-    ledger.worsen_status(g, worst([status, search.solve_best_model()]))
+    ledger.worsen_status(g, Status.worst([status, search.solve_best_model()]))
 
 
 class _Search:
@@ -255,7 +255,7 @@ class _Search:
                 unproved = np.flatnonzero(~ledger.cells.exact[g, t, : ledger.k]).tolist()
                 left = [j for j in unproved if (t, j) not in self.given_up]
                 if not left:
-                    return worst(self.given_up[t, j] for j in unproved)
+                    return Status.worst(self.given_up[t, j] for j in unproved)
                 width = ledger.cells.upper[g, t, left] - ledger.cells.lower[g, t, left]
                 self._solve_fold(t, left[int(np.argmax(width))])
             self._note(t)

@@ -18,7 +18,7 @@ from ..schedule import FIRST_NODES, HALVES
 from ..solvers.api import best_support
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
-from ..solvers.core.result import Answer, Status, Work, nothing_known, relative_gap, worst
+from ..solvers.core.result import Answer, Status, Work, relative_gap
 from ..solvers.leaps.all_sizes import best_subsets
 
 # The search may stop where the relative gap of the total is at most this number, which is also the
@@ -55,7 +55,9 @@ class _Equation:
 
     def __init__(self, problem: SparseRidgeProblem, most: int) -> None:
         self.problem = problem
-        empty = [replace(nothing_known(size), objective=problem.yy) for size in range(most + 1)]
+        empty = [
+            replace(Answer.nothing_known(size), objective=problem.yy) for size in range(most + 1)
+        ]
         empty[0] = replace(empty[0], lower_bound=problem.yy, status=Status.OPTIMAL)
         self.answers = empty
         self.settled = np.arange(most + 1) == 0
@@ -172,7 +174,9 @@ def solve_budget(
     answers = [equations[t].answers[size] for t, size in enumerate(chosen)]
     status = Status.OPTIMAL
     if lower < upper * (1.0 - TOLERANCE):
-        status = limits.reached(0) or worst([Status.UNPROVED, *(one.status for one in answers)])
+        status = limits.reached(0) or Status.worst(
+            [Status.UNPROVED, *(one.status for one in answers)]
+        )
     # ``lower`` counts settled objectives, which rounding may have made too large for a bound.
     safe = [[answer.lower_bound for answer in one.answers] for one in equations]
     bound, _ = _allocate(safe, total)

@@ -34,7 +34,7 @@ from ..selection.row_removals import row_removals
 from ..selection.sizes import subsets_by_size
 from ..solvers.core.limits import Limits
 from ..solvers.core.quick_fits import fit_supports
-from ..solvers.core.result import Status, worst
+from ..solvers.core.result import Status
 from ..solvers.core.ties import ties_in_order
 from .frames import columns_and_names, frame_of
 
@@ -81,7 +81,7 @@ def inference_of(
     ends, ended = found.intervals(level, limits)
     columns, event, spread = found.tests.columns, found.tests.event, found.tests.spread
     labels = result.called(columns)
-    status = worst([found.status, ended])
+    status = Status.worst([found.status, ended])
     (p_low, p_high), (low, high) = found.p_values().T, ends.T
     values = {
         "position": columns,
@@ -174,7 +174,7 @@ def importance_of(result: Result, seconds: float | None) -> DataFrame:
     order = ties_in_order(-without, rank.tolist())
     labels = [result.features.called(first[[u]])[0] for u in range(first.size)]
     made = frame_of(values, labels).rename_axis("column").iloc[order]
-    made.attrs.update(_about(result), status=str(worst(found.status)))
+    made.attrs.update(_about(result), status=str(Status.worst(found.status)))
     return made
 
 

@@ -19,7 +19,7 @@ from ..schedule import HALVES
 from ..solvers.core.gamma_span import GammaSpan
 from ..solvers.core.limits import OutOfTime
 from ..solvers.core.problem import SparseRidgeProblem
-from ..solvers.core.result import Status, worst
+from ..solvers.core.result import Status
 from ..solvers.ridge_fits import known_path
 from .inner_folds import FoldWeights, inner_weights
 from .study import Study
@@ -112,7 +112,7 @@ def average_of(study: Study, first: Evaluated) -> Average:
     in_folds = _surface_in_folds(study, first, inner)
     coefs = averages_in_folds(study, in_folds, inner)
     error, std_error = error_of_averages(study.data, coefs)
-    status = worst([partitions.spent.status, inner_status])
+    status = Status.worst([partitions.spent.status, inner_status])
     return Average(partitions, weights, inner, in_folds, coefs, error, std_error, status)
 
 

@@ -17,7 +17,7 @@ from ..cv.results import Array, CVResult, least
 from ..design.model import Model
 from ..errors import InputError
 from ..solvers.core.limits import OutOfTime
-from ..solvers.core.result import Status, worst
+from ..solvers.core.result import Status
 from .averaging import Average, average_of
 from .pair_criteria import corrected_errors
 from .projection import Projection, project_average
@@ -90,7 +90,7 @@ class Choice:
     @property
     def status(self) -> Status:
         """Optimal, or the limit that was reached by what the rule needs beside the surface."""
-        return worst(one.status for one in (self.pairs, self.projection) if one is not None)
+        return Status.worst(one.status for one in (self.pairs, self.projection) if one is not None)
 
     def spread(self, result: CVResult) -> tuple[float, bool]:
         """The standard error of the choice's CV error, and whether that error is exact.

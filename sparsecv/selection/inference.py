@@ -66,7 +66,7 @@ from ..design.prepare import Prepared
 from ..errors import InputError
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
-from ..solvers.core.result import Status, Work, worst
+from ..solvers.core.result import Status, Work
 from ..solvers.core.rounding import OWN_SHARE
 from ..solvers.core.rows import DEPENDENT_SHARE
 from ..solvers.leaps.gathering import Comparison
@@ -232,7 +232,7 @@ class Inference:
             ends = ends_of_own_sets(laws, np.array([law.x for law in self.laws]), level)
         else:
             ends = np.reshape([law.interval(level) for law in self.laws], (-1, 2))
-        return self._of_all(ends) * self.tests.std_errors[:, None], worst(statuses)
+        return self._of_all(ends) * self.tests.std_errors[:, None], Status.worst(statuses)
 
 
 def infer(result: Result, sigma: float | None = None, limits: Limits | None = None) -> Inference:

@@ -20,7 +20,7 @@ from ..design.design import Array
 from ..errors import InputError
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
-from ..solvers.core.result import Status, worst
+from ..solvers.core.result import Status
 from ..solvers.leaps.gathering import (
     Comparison,
     NearBestAnswers,
@@ -106,7 +106,7 @@ def importance(result: Result, seconds: float | None) -> Importance:
         other = SparseRidgeProblem.from_rows(problem.data, **own)
         found = best_subset(other, comparison, limits.share(float(k - u)))
         if found is not None:
-            statuses[u] = worst([statuses[u], found[0].status])
+            statuses[u] = Status.worst([statuses[u], found[0].status])
             values[0 if inside[u] else 1, u] = found[1]
     with np.errstate(divide="ignore", invalid="ignore"):
         without, having = values / least

@@ -28,7 +28,7 @@ from ..design.fold_data import FoldData
 from ..design.folds import Index
 from ..design.model import Model, fitted_model
 from ..solvers.core.limits import Limits
-from ..solvers.core.result import Status, worst
+from ..solvers.core.result import Status
 from ..solvers.core.rounding import EXACT_SHARE
 from ..solvers.paths import support_path
 from ..solvers.ridge_fits import SupportPath
@@ -382,7 +382,7 @@ def project_average(
     models = _projected_models(study, average, sizes, gammas, chosen)
     proved = np.array([model.proved for model in models])
     proved &= folds.exact(np.asarray(max_distance), data.rounding, data.total)
-    status = worst([average.status, study.status_of(bool(proved[chosen]))])
+    status = Status.worst([average.status, study.status_of(bool(proved[chosen]))])
     proved &= average.proved
     by_size = [
         replace(model, cv_error=float(h), std_error=float(s), distance=float(d))

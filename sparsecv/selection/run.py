@@ -16,7 +16,7 @@ from ..design.prepare import Prepared
 from ..errors import InputError, SolverUnavailable
 from ..solvers.api import best_support
 from ..solvers.core.limits import Limits
-from ..solvers.core.result import Status, worst
+from ..solvers.core.result import Status
 from ..solvers.leaps.gathering import best_subset
 from .choice import (
     chosen_again,
@@ -95,7 +95,7 @@ def fit_table(
     if choice.projection is not None:
         spent = spent.joined(choice.projection.average.partitions.spent)
     late = Status.OPTIMAL if in_time else Status.TIME_LIMIT
-    limit = worst([first.result.status, choice.status, spent.status, late])
+    limit = Status.worst([first.result.status, choice.status, spent.status, late])
     nests = study.data.raw is not None
     ended = Ended(limit, spent.n_nodes, reused=spent.reused, seconds=seconds, nests=nests)
     return Result(

@@ -27,7 +27,7 @@ from ..design.fold_data import FoldData
 from ..design.folds import Folds, Index
 from ..solvers.core.gamma_span import GammaSpan
 from ..solvers.core.limits import OutOfTime
-from ..solvers.core.result import Status, worst
+from ..solvers.core.result import Status
 from .study import Study
 from .weights import (
     SizeRound,
@@ -83,11 +83,13 @@ class Spent(NamedTuple):
         # The search over a range of γ, if there was one, has a status of its own.
         ended = [] if result.minimum is None else [result.minimum.status]
         reused = () if surface.checkpoint is None else tuple(surface.checkpoint.reused)
-        return cls(int(result.table("n_nodes").sum()), worst([result.status, *ended]), reused)
+        return cls(
+            int(result.table("n_nodes").sum()), Status.worst([result.status, *ended]), reused
+        )
 
     def joined(self, other: Spent) -> Spent:
         """What both evaluations took together."""
-        status = worst([self.status, other.status])
+        status = Status.worst([self.status, other.status])
         return Spent(self.n_nodes + other.n_nodes, status, self.reused + other.reused)
 
 

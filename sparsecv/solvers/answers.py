@@ -34,7 +34,7 @@ from .core.plan import (
 )
 from .core.problem import SparseRidgeProblem, checked_sizes
 from .core.quick_fits import fit_supports
-from .core.result import Answer, Status, worst
+from .core.result import Answer, Status
 from .core.rounding import all_certain, coefficient_spread, rounding_margin
 from .core.threads import cached
 from .kernels.linalg import Array
@@ -142,7 +142,7 @@ class PathProblem:
 
     def note(self, status: Status) -> None:
         """Remember how the work at a γ has ended."""
-        self.found.status = worst([self.found.status, status])
+        self.found.status = Status.worst([self.found.status, status])
 
     def pass_over(self, g: int, limits: Limits, reached: Status) -> None:
         """Answer the g-th γ where a limit was reached before: by the supports of the nearest γ.
@@ -321,7 +321,7 @@ class Exact(Solver):
         left_open = tree is not None or (g > 0 and bool(path.left_open[g - 1]))
         within = self.limits_of_searches(path, g, limits, left_open)
         search = SizeSearch(path.at[g], sizes, path.before(g), tree=tree).run(within)
-        status = worst(one.status for one in search.answers)
+        status = Status.worst(one.status for one in search.answers)
         path.gave_up[g] = status in LIMITS_REACHED
         path.left_open[g] = tree is not None or path.gave_up[g]
         path.take(g, search.answers, where)

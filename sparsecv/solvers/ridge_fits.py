@@ -15,7 +15,7 @@ from .core.error_margin import moved_by_path, path_margins
 from .core.leaves import Leaves
 from .core.problem import SparseRidgeProblem
 from .core.quick_fits import fit_supports, placed_columns
-from .core.result import Answer, Status, worst
+from .core.result import Answer, Status
 from .core.rounding import EXACT_SHARE, left_of_perfect_fits
 from .kernels.linalg import Array
 from .leaps.gamma_trees import Listed
@@ -122,7 +122,7 @@ class SupportPath:
     def stopped(self, g: int) -> Status | None:
         """How the search of all sizes at the g-th γ ended if it was left; None where none was."""
         answers = self.unfinished.get(g)
-        return None if answers is None else worst(one.status for one in answers)
+        return None if answers is None else Status.worst(one.status for one in answers)
 
     def leaves(self, g: int) -> Leaves | None:
         """The leaves that hold every better support of every size; None where none are known."""

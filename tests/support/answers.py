@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from sparsecv.solvers import Answer, Status
-from sparsecv.solvers.core.result import worst
 
 from .problems import Array, Support
 
@@ -29,4 +28,4 @@ def proofs(found: Sequence[Answer]) -> np.ndarray:
 
 def ended(found: Sequence[Answer]) -> Status:
     """How the search of all sizes has ended."""
-    return worst(one.status for one in found)
+    return Status.worst(one.status for one in found)

@@ -23,7 +23,7 @@ from ...schedule import (
 from ..core.limits import Limits
 from ..core.plan import BRANCH, EVERY, Way, ways_of_one_size
 from ..core.problem import SparseRidgeProblem
-from ..core.result import Answer, Status, Work, nothing_known, relative_gap
+from ..core.result import Answer, Status, Work, relative_gap
 from ..core.rounding import BOUND_SHARE, FITTED_SHARE_OF_YY, support_bound
 from ..core.threads import on_one_thread
 from ..leaps.all_sizes import SizesTree
@@ -109,7 +109,7 @@ class SizeAlone:
     ) -> None:
         self.problem, self.starts, self.gram = problem, list(warm_starts), gram
         self.tol, self.n_jobs, self.clock = tol, n_jobs, Limits()
-        self.ways, self.answer = list(ways_of_one_size(problem)), nothing_known(problem.tau)
+        self.ways, self.answer = list(ways_of_one_size(problem)), Answer.nothing_known(problem.tau)
         self.seconds_branching, self.nodes_before = 0.0, 0  # nodes of searches that have ended
         self.below: BelowRoot | None = None  # None before that search has begun
         self.on_triangle: Enumeration | SizesTree | None = None  # and so here

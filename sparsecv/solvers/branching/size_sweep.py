@@ -20,7 +20,7 @@ from ..core.plan import (
     ways,
 )
 from ..core.problem import SparseRidgeProblem, checked_sizes
-from ..core.result import Answer, Status, Work, nothing_known, worst
+from ..core.result import Answer, Status, Work
 from ..core.threads import on_one_thread
 from ..core.ties import first_answer
 from ..leaps.all_sizes import SizesTree, only_support
@@ -103,7 +103,7 @@ class SizeSearch:
         self.problem, self.sizes, self.starts = problem.at_unit_length(), sizes, list(starts)
         self.how: dict[str, Any] = {"tol": tol, "n_jobs": n_jobs}
         self.worst_gap, self.tree = max(tol, worst_gap), tree
-        self.answers = [nothing_known(size) for size in sizes.tolist()]
+        self.answers = [Answer.nothing_known(size) for size in sizes.tolist()]
         # Every search of a single size is kept under the position of its size, and can go on.
         self.searches: dict[int, SizeAlone] = {}
         self.shared_gram: GramForm | None = None
@@ -193,7 +193,7 @@ class SizeSearch:
         found = self.tree.run(limits, unproved)
         for i in self.open:
             self.enter(i, found[i])
-        return worst(one.status for one in found) in (Status.OPTIMAL, Status.PRECISION)
+        return Status.worst(one.status for one in found) in (Status.OPTIMAL, Status.PRECISION)
 
     def alone(self, way: Way, limits: Limits) -> None:
         """Search the open sizes alone, each from its support and that of the size below.

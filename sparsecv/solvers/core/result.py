@@ -28,7 +28,7 @@ class Status(StrEnum):
     - "solver failure": an outside solver contradicted what is known to hold.
     """
 
-    # Worst first: :func:`worst` reads the order.
+    # Worst first: :meth:`worst` reads the order.
     FAILED = "solver failure"
     INTERRUPTED = "interrupted"
     TIME_LIMIT = "time limit"
@@ -39,6 +39,14 @@ class Status(StrEnum):
 
     def __str__(self) -> str:
         return self.value
+
+    @classmethod
+    def worst(cls, statuses: Iterable[Status]) -> Status:
+        """How several searches ended taken together: the first status of this class that occurs.
+
+        Returns: OPTIMAL where there are none.
+        """
+        return min(statuses, key=list(cls).index, default=cls.OPTIMAL)
 
     @property
     def remedy(self) -> str:
@@ -113,6 +121,12 @@ class Answer:
     leaves: Leaves | None = field(default=None, repr=False, compare=False)
     coef: NDArray[np.float64] = field(default_factory=lambda: NO_COEFFICIENTS, compare=False)
 
+    @classmethod
+    def nothing_known(cls, size: int) -> Answer:
+        """The answer before any search: no support, and a lower bound of 0."""
+        nothing, status = np.empty(0, dtype=np.intp), Status.UNPROVED
+        return cls(size=size, support=nothing, objective=np.inf, lower_bound=0.0, status=status)
+
     def joined(self, later: Answer, work: Work) -> Answer:
         """This answer, which is not proved, and that of a later search for the same size.
 
@@ -158,23 +172,6 @@ class Answer:
     def history(self) -> tuple[tuple[float, float, float], ...]:
         """Seconds, objective and lower bound of the branch-and-bound tree as its gap shrank."""
         return self.work.history
-
-
-def nothing_known(size: int) -> Answer:
-    """The answer before any search: no support, and a lower bound of 0."""
-    nothing, status = np.empty(0, dtype=np.intp), Status.UNPROVED
-    return Answer(size=size, support=nothing, objective=np.inf, lower_bound=0.0, status=status)
-
-
-_WORST_FIRST = list(Status)
-
-
-def worst(statuses: Iterable[Status]) -> Status:
-    """How several searches ended taken together: the first status of the enumeration that occurs.
-
-    Returns: OPTIMAL where there are none.
-    """
-    return min(statuses, key=_WORST_FIRST.index, default=Status.OPTIMAL)
 
 
 def nothing_left(yy: float) -> float:

@@ -19,6 +19,9 @@ TABLE_SUFFIXES = {".csv", ".tsv", ".txt", *PARQUET_SUFFIXES, *WORKBOOK_SUFFIXES,
 
 MISSING = frozenset({"", "na", "n/a", "#n/a", "<na>", "nan", "-nan", "null", "?"})
 """A cell that has one of these texts, in any case and with blanks around it, is missing."""
+# A message advises to leave out at most so many columns without names, such as those that marks at
+# the ends of lines make. The number is a choice: more columns are the table, and lack its header.
+MAX_EMPTY_NAMES = 4
 
 
 class Selection(NamedTuple):
@@ -101,12 +104,13 @@ def check_names(label: str, names: Sequence[str], ignored: Collection[str] = ())
         if name not in ignored:
             places.setdefault(name.strip() and name, []).append(position)
     if blank := places.get(""):
-        what, remedy = "an empty name" if len(blank) == 1 else "empty names", ""
-        if len(blank) == 1:
-            remedy = ", or leave it out with --exclude '' if it holds the names of the rows"
-        has, it = ("has", "it") if len(blank) == 1 else ("have", "them")
+        what, it, holds = "has an empty name", "it", "it holds the names of the rows, or nothing"
+        if len(blank) > 1:
+            what, it, holds = "have empty names", "them", "they hold nothing"
+        remedy = f", or leave {it} out with --exclude '' if {holds}"
         raise InputError(
-            f"{label}: {numbered(blank)} {has} {what}; name {it} in the header line{remedy}"
+            f"{label}: {numbered(blank)} {what}; name {it} in the header line"
+            f"{remedy * (len(blank) <= MAX_EMPTY_NAMES)}"
         )
     twice = [
         f"{quoted(name)} ({numbered(positions)})"

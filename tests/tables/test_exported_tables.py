@@ -52,6 +52,17 @@ def test_names_of_rows_are_left_out(tmp_path: Path) -> None:
     refused(path, "empty name")
 
 
+@pytest.mark.parametrize(("ends", "leaves_out"), [(1, True), (2, True), (4, True), (5, False)])
+def test_marks_at_the_ends_of_lines(
+    ends: int, leaves_out: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = ["a;b;y", *(f"{i % 7};{i % 5};{i % 3}" for i in range(30))]
+    path = write(tmp_path / "t.csv", "\n".join(line + ";" * ends for line in lines))
+    assert main(["cv", str(path), "--target", "y", "--quiet"]) == 2
+    assert ("out with --exclude ''" in capsys.readouterr().err) == leaves_out
+    assert main(["cv", str(path), "--target", "y", "--exclude", "", "--quiet"]) == 0
+
+
 def test_other_first_columns_stay(tmp_path: Path) -> None:
     path = write(tmp_path / "twice.csv", ',a,y\n"x",1,2\n"x",3,5\n')
     refused(path, "empty name", "--exclude ''")

@@ -158,9 +158,11 @@ class PathProblem:
         self.note(reached)
 
     def fitted(self) -> SupportPath:
-        """The path with fits of its supports, after all γ.
+        """The path with fits of its supports, after every γ was answered.
 
-        What a tree has proved gets the fitted objective, less rounding, as its lower bound.
+        The coefficients, objectives and lower bounds of ``found`` are written. The lower bound of a
+        support that a tree of all sizes has proved best is its fitted objective less what rounding
+        takes. No lower bound exceeds the fitted objective.
         """
         found, trees = self.found, self.__dict__.get("trees")
         found.coef, objective = fit_supports(self.problem, found.gammas, found.supports)

@@ -379,8 +379,9 @@ class LeftOut:
     def least(self) -> Array:
         """Lower bounds ≥ 0 on the least eigenvalue of every problem's Gram matrix, shape (k,).
 
-        For one row d, G − ddᵀ ⪰ μI as long as dᵀ(G − μI)⁻¹d ≤ 1: bisection finds the largest μ.
-        A matrix of at most as many rows as columns counts as singular.
+        A problem that lacks one row d has G − ddᵀ ⪰ μI as long as dᵀ(G − μI)⁻¹d ≤ 1. 50 steps of
+        bisection find nearly the largest such μ. A problem that lacks several rows has its own
+        eigenvalues computed. Data of at most as many rows as columns count as singular.
         """
         k, values = self.count, self.eigen[0]
         if self.n <= self.gram.b.size or not values[0] > 0.0:

@@ -385,10 +385,10 @@ class Search:
                 self._share()
 
     def _note(self, seconds: float) -> None:
-        """Add seconds, incumbent and bound to the history, where both have moved by 2 percent.
+        """Add seconds, incumbent and bound to the history, if there was enough progress.
 
-        That is: 2 percent more time has passed than at the last entry, and the gap has shrunk by 2
-        percent since. The first call adds an entry in any case.
+        An entry is added if 2 percent more time has passed than at the last entry, and the gap has
+        shrunk by more than 2 percent since. The first call adds an entry in any case.
         """
         if self.history and seconds < 1.02 * self.history[-1][0]:
             return

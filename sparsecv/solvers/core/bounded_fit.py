@@ -77,9 +77,9 @@ def fit_free(fit, m):
     """Fit the free columns among ``fit.columns[:m]``, others fixed at ``fit.coef``, to ``fitted``.
 
     A free column that depends on the others is fixed where its coefficient is, one in a round: once
-    it is fixed, the next may be independent. ``places`` takes the free columns, ``triangle`` and
-    ``work`` their factor and reflections, and the row of ``work`` after these what the columns
-    leave of y.
+    it is fixed, the next may be independent. ``places`` takes the free columns and ``triangle``
+    their factor. Row c of ``work`` takes what the free columns before the c-th leave of it, and the
+    row after those of the free columns takes what all of them leave of y.
     Returns: The number of free columns.
     """
     # Row p of ``columns_of`` is the response of the factor: y less what fixed columns fit of it.
@@ -148,13 +148,18 @@ def move_to_fit(fit, m):
 def steepest(fit, m, n, refused, ridge, curvature):
     """Find the fixed column whose coefficient gains most once it is free.
 
-    The arrays are those that ``fit_free`` leaves, with ``fit.coef`` its fit on n free columns. A
+    The arrays are those that ``fit_free`` leaves, with ``fit.coef`` its fit on n free columns:
+    ``fit.work[c]`` is what the free columns before the c-th leave of it, which has the length
+    |T_cc| in the factor ``fit.triangle``, and ``fit.work[n]`` is what all of them leave of y. A
     column gains g²/ℓ², where the free columns leave ℓ of its length, and g is its slope: the
     product of what they leave of the column and of y. ``fit.left`` is work space.
 
     refused: A column that is not freed, or −1.
-    Returns: The column, −1 where none gains more than rounding; and what Σ w_id_i² − 2 g_id_i, with
-        the weights of ``fit_inside``, takes off the loss at most.
+    ridge, curvature: Numbers that :func:`fit_inside` explains; the weights w_i are
+        ``LACKING_SHARE`` times the larger of ridge and curvature·ℓ_i².
+    Returns: The column, −1 where none gains more than rounding; and the most by which changes d_i
+        of fixed coefficients within their bounds lower the loss, as far as the terms
+        w_id_i² − 2 g_id_i tell.
     """
     rows, y, at, most, lacking = fit.y.shape[0], fit.work[n], -1, 0.0, 0.0
     length, size = np.sqrt(dot(y, y, rows)), np.sqrt(dot(fit.y, fit.y, rows))

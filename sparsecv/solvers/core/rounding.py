@@ -252,9 +252,11 @@ def coefficient_spread(problem: SparseRidgeProblem, gamma: float | None = None) 
 
 
 def working_reach(problem: SparseRidgeProblem, stretch: float = 1.0) -> float:
-    """A number that (|y| + Σ ℓ_j|β_j|)/|y| of optimal fits at a working γ is at most; else ∞.
+    """An upper bound on (|y| + Σ ℓ_j|β_j|)/|y| for optimal fits; ∞ where nothing bounds β.
 
-    stretch: As of ``SparseRidgeProblem.longest_coefficients``.
+    Here β are the coefficients at the problem's working γ, and ℓ_j the columns' lengths.
+
+    stretch: What lengths of columns are multiplied by for what rounding moves them by.
     """
     length, most = math.sqrt(problem.yy), problem.longest_coefficients(stretch)
     if length == 0.0 or math.isinf(most):

@@ -313,12 +313,17 @@ def divide(cell, others, lengths, listed, fits, work, found, n):
 
 @kernel
 def divide_cells(cell, others, lengths, listed, fits, work, found, count):
-    """Divide a cell for several problems: :func:`divide` for each, one after the other.
+    """Divide a cell of γ for several problems, by :func:`divide` for one after the other.
 
-    others, lengths, shape (problems, 2): See :func:`divide`.
+    cell: The low and the high end of t = γ/2.
+    others, shape (problems, 2): For every problem lower bounds, at both ends of the cell, on the
+        objective of supports that are not listed.
+    lengths, shape (problems, 2): The length of every problem's y, and its square.
     listed: A ``ListedRows``.
-    work, found: See :func:`divide`.
-    count, shape (problems,): Takes the number of every problem's pieces, or −1, −2 or −3.
+    work: A ``Division``, which is overwritten.
+    found: A ``FoundPieces``, which takes the pieces of the problems, one problem after the other.
+    count, shape (problems,): Takes the number of every problem's pieces, or the −1, −2 or −3 that
+        :func:`divide` returns. Such a problem has no pieces.
     """
     n, every, start = 0, listed.rows, listed.start
     for i in range(count.shape[0]):

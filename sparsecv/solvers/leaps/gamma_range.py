@@ -369,7 +369,16 @@ class GammaRange:
         return [self._joined(s) for s in range(self.sizes.size)]
 
     def _lists(self, gamma: float, wanted: NDArray[np.bool_]) -> NearBest:
-        """What trees at one γ say of the wanted (sizes, problems)."""
+        """The lists of the best supports that trees at one γ give, and bounds on other supports.
+
+        Fits on all columns give lower bounds on the objectives at half of this γ, with which less
+        has to be taken off the trees' bounds for rounding. A tree that serves all problems that
+        lack one row comes first, if there is one, and then a tree of its own for every problem that
+        the first tree cannot serve.
+
+        wanted, shape (sizes, problems): The sizes and problems that are searched.
+        Returns: A record without any list if a limit was reached before.
+        """
         near = NearBest.nothing(gamma, *wanted.shape)
         if self.limits.reached(0) is not None:
             return near

@@ -257,8 +257,9 @@ def sum_largest(terms, state, columns, count, k, g, raise_by, top):
 
 @kernel(inner=True)
 def best_multiple(plain, above, below):
-    """The larger of ``plain`` (s = 1) and A²/B (s = A/B), and the s² of the larger.
+    """The larger of two values of the bound 2sA − s²B, at s = 1 and at s = A/B, and the s² of it.
 
+    plain: The value at s = 1. At s = A/B the value is A²/B.
     above, below: A lower bound on A, and an upper bound on B. The bound 2sA − s²B grows with A and
         falls with B for every s > 0, and so holds for the quotient of these two. 4·EPS is taken
         off for the rounding of a quotient and a product.

@@ -77,13 +77,17 @@ class Spectrum:
 
     @classmethod
     def of_gram(cls, gram: GramForm, n: int) -> Spectrum:
-        """The bound from the Gram matrix of n rows: with half of the digits, in less time."""
+        """The bound from the Gram matrix of n rows, which takes less time than :meth:`of`.
+
+        A Gram matrix has the squares of the singular values, so that half of their digits are lost.
+        An eigenvalue of XᵀX is off by at most ``off``, which every kept eigenvalue loses.
+        """
         values, vectors = np.linalg.eigh(gram.G)
         most = max(float(gram.rounding.squares.sum()), 0.0)
         off = eigenvalue_loss(n + values.size + 16, most)
         kept = values > max(UNSEEN_SHARE * most, off)
-        # Along the other directions the computed values are at least −off, as those of XᵀX are not
-        # below 0.
+        # The computed eigenvalues of the other directions are at least −off, as those of XᵀX are
+        # not below 0, and off by at most ``off``. So 2·off covers these directions.
         return cls(values[kept] - off, vectors.T[kept], 2.0 * off)
 
     @property

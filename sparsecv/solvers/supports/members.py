@@ -281,9 +281,11 @@ def add_member(s, ridge, k, a, column):
 
 @kernel(inner=True)
 def load_members(s, units, k):
-    """Make all columns of the k members the support, none held at a bound.
+    """Make all columns of the k members the support, with no column held at a bound.
 
-    Only the places of columns are written and, where there are bounds, coefficients of 0 and Xᵀy.
+    Writes ``s.support`` and the places of columns. Every coefficient becomes 0, and where there are
+    bounds Xᵀy becomes that of the data again. Products and factors of the columns are not written.
+
     Returns: The number of columns.
     """
     of, columns, n = units.of, units.columns, 0

@@ -312,8 +312,16 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         settings = Settings(**{name: getattr(self, name) for name in named}, seed=self.random_state)
         deadline = settings.deadline()  # The time limit counts the checks that follow, too.
         partitions = partitions_of(settings, self._protocol().name)
-        own = self.cv, partitions, offset, settings.counts_coefficients
-        ready = self._prepared(X, y, sample_weight, groups, *own)
+        ready = self._prepared(
+            X,
+            y,
+            sample_weight,
+            groups,
+            cv=self.cv,
+            partitions=partitions,
+            offset=offset,
+            counts=settings.counts_coefficients,
+        )
         refuse_nested(ready.data, self.cv, self.nested, groups)
         with self._telling("fitting the folds"):
             found = fit_table(ready, settings, WINGS, deadline=deadline, progress=tell)
@@ -331,6 +339,7 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         if found.expected is not None:
             self.nested_error_ = found.expected.error
             self.nested_std_error_ = found.expected.std_error
+        # What is asked later computes what it needs again, from the rows that the fit has kept.
         ready.release()
         return self
 

@@ -125,7 +125,10 @@ class SizeSearch:
         return self.nodes_alone + (0 if self.tree is None else self.tree.n_nodes)
 
     def run(self, limits: Limits) -> SizeSearch:
-        """Search until every size is proved, a limit is reached, or nothing is left to try."""
+        """Search until every size is proved, a limit is reached, or nothing is left to try.
+
+        The searches of :func:`ways` take their turns. ``answers`` take what they find.
+        """
         problem, ended = self.problem, False
         asked = problem.constraints
         if asked.min_size == self.sizes[0]:  # Nothing is left to choose for the first size.

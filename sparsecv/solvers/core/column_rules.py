@@ -148,8 +148,10 @@ Groups = dict[str, list[int]]
 class _Resolver:
     """Turns names and positions in a user's rules into positions among the p columns solved for.
 
-    The arguments are those of :meth:`Constraints.resolve`. With ``places`` a name or a position may
-    mean a column of the user's table that several of the p columns stand for.
+    p, names: The number of these columns, and their names, if they have any.
+    places: The name of every column of the user's table, with those of the p columns that stand for
+        it. None where the p columns are themselves the columns of the table.
+    numbers: The number by which the user's rules call each column of the table; None for 0, 1, ….
 
     given: ``given[i]`` lists the columns, among the p, that a user's position i means.
     numbered: The columns, among the p, that a number in the user's rules means.

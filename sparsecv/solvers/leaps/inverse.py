@@ -246,7 +246,12 @@ def sum_steps(tree, level, v):
 
 @kernel(inner=True)
 def solve_rows(tree, level, n):
-    """Write V = T⁻ᵀZ_Sᵀ of the open problems, T the factor of the n columns factorised last."""
+    """Write V = T⁻ᵀZ_Sᵀ to ``tree.V``, with a column for every problem that is open at the node.
+
+    S are the first n entries of ``tree.columns``, the columns that were factorised last. T is their
+    triangular factor, the leading block of ``tree.triangle``, and row z_i of Z is the row that
+    problem i lacks (``tree.Z`` has it as a column).
+    """
     T, V, Z, columns, problem_of = tree.triangle, tree.V, tree.Z, tree.columns, tree.problem_of
     count = tree.n_open[level]
     for a in range(n):

@@ -308,6 +308,10 @@ def relaxed_size(units, state, columns, count, size, root_lam):
 def next_multiplier(root_lam, fitted, large, low, high):
     """The next √λ and its bracket [low, high]: the fitted √λ, or the bracket's geometric mean.
 
+    The fitted √λ is taken if it is inside the bracket and below 5 times ``root_lam``. Without an
+    upper end 1.3 times the lower end takes its place, and √λ never falls below 0.6 of itself. These
+    numbers are choices: bounds hold at any λ.
+
     large: Whether Σz at ``root_lam`` is more than may be chosen, so that √λ has to grow.
     """
     if large:

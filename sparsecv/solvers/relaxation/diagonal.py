@@ -134,7 +134,9 @@ def fit_diagonal(
 class _Node:
     """A node's matrices on its m columns that are not excluded, and the barrier of a diagonal.
 
-    Of the free columns, or units of columns, k are still to choose.
+    gram, ridge: The Gram form of the problem, and γ/2.
+    state: Free, included and excluded columns, or units of columns, of the node.
+    k: Number of free columns, or units, still to choose.
     """
 
     def __init__(self, gram: GramForm, ridge: float, state: NDArray[np.int8], k: int) -> None:

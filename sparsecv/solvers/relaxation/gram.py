@@ -286,10 +286,13 @@ def wants_gram(problem: SparseRidgeProblem) -> bool:
 
 
 def _components(X: Array) -> tuple[Array, float]:
-    """The directions of a group's principal components with a length, and what products are off by.
+    """The principal components of a group that are not nearly 0, and how far products are off.
 
-    X, shape (n, k). Returns: Directions, shape (k, components), and what products of the components
-        are off by, as a share of the product of two groups' lengths.
+    A component of at most the share ``COMPONENT_SHARE`` of the group's length is left out.
+
+    X, shape (n, k): The columns of the group.
+    Returns: Directions V, shape (k, components), where XV are the components, and what products of
+        components are off by, as a share of the product of two groups' lengths.
     """
     _, values, V = sla.svd(X, full_matrices=False)
     kept = values > COMPONENT_SHARE * np.linalg.norm(X)

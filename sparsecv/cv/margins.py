@@ -6,20 +6,13 @@ rounding may do to the fit of one support, and why.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..design.fold_data import FoldData
-from ..solvers.core.error_margin import (
-    MAX_SHARED,
-    deleted_row_margins,
-    moved_by_any,
-    moved_errors,
-    path_margins,
-)
+from ..solvers.core.error_margin import MAX_SHARED, FoldMargins, deleted_row_margins
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.rounding import EXACT_SHARE
 from ..solvers.core.threads import one_blas_thread
@@ -35,9 +28,7 @@ class Margins:
 
     def __init__(self, data: FoldData) -> None:
         self._data = data
-        # By fold a γ, and how far rounding may move the residuals of the fit of any support at this
-        # γ or a larger one.
-        self._moved: dict[int, tuple[float, float]] = {}
+        self._folds = dict[int, FoldMargins]()
 
     def of(
         self,
@@ -117,15 +108,11 @@ class Margins:
         training: The training problem of the fold, where the caller has it at any γ.
         """
         problem, held_out = training or self._data.training(j), self._data.held_out(j)
-        moved = None
-        if problem.p <= MAX_SHARED:
-            gamma, moved = self._moved.get(j, (math.inf, math.inf))
-            if gammas.min() < gamma:
-                gamma, every = float(gammas.min()), np.arange(problem.p)
-                moved = moved_by_any(problem, every, gamma, *held_out)
-                self._moved[j] = gamma, moved
-            found = moved_errors(errors, np.array(moved))
-            if (found <= enough).all():
-                return found
-        chosen = np.stack([supports(g, j) for g in places])
-        return path_margins(problem, gammas, chosen, *held_out, errors, enough, moved)
+        return self._folds.setdefault(j, FoldMargins()).of(
+            problem,
+            gammas,
+            lambda: np.stack([supports(g, j) for g in places]),
+            *held_out,
+            errors,
+            enough,
+        )

@@ -18,6 +18,7 @@ Proof: let F = E R⁻¹, so that |F| ≤ η, and A + E = (Q + F)R. In g = Rβ th
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -176,6 +177,44 @@ def path_margins(
             support = supports[g, t][supports[g, t] >= 0].astype(np.intp)
             found[g, t] = support_margin(at_gamma, support, rows, targets, float(errors[g, t]))
     return found
+
+
+class FoldMargins:
+    """The margins of the errors of one fold, asked for at one γ after the other.
+
+    Up to ``MAX_SHARED`` columns a bound on what rounding does to the fit of any support is kept,
+    with the least γ so far, from which on the bound holds.
+    """
+
+    def __init__(self) -> None:
+        self._gamma, self._moved = math.inf, math.inf
+
+    def of(
+        self,
+        problem: SparseRidgeProblem,
+        gammas: Array,
+        supports: Callable[[], NDArray[np.int64]],
+        rows: Array,
+        targets: Array,
+        errors: Array,
+        enough: Array,
+    ) -> Array:
+        """How far rounding may have moved the fold's sums of squared errors, shape (γ, τ).
+
+        supports: Gives the supports of these errors; it is called where the bound that is kept does
+            not suffice.
+        problem, gammas, rows, targets, errors, enough: As of :func:`path_margins`.
+        """
+        moved = None
+        if problem.p <= MAX_SHARED:
+            if (least := float(gammas.min())) < self._gamma:
+                self._moved = moved_by_any(problem, np.arange(problem.p), least, rows, targets)
+                self._gamma = least
+            moved = self._moved
+            found = moved_errors(errors, np.array(moved))
+            if (found <= enough).all():
+                return found
+        return path_margins(problem, gammas, supports(), rows, targets, errors, enough, moved)
 
 
 def support_margin(

@@ -153,7 +153,7 @@ class Problem:
             fitted = sum(x[j + 1] * y for j, y in zip(self.columns, self.c, strict=True))
             error = abs((x[-1] << self.bits) - fitted)
             length = sum(-(-(x[j + 1] ** 2 * self.den << 64) // self.num[j]) for j in self.columns)
-            off = isqrt((length * self.off >> 64) + 1) + 1  # by the inequality of Cauchy, Schwarz
+            off = isqrt((length * self.off >> 64) + 1) + 1  # >= |x'(b* - c)|, by Cauchy-Schwarz
             low, high = low + max(error - off, 0) ** 2, high + (error + off) ** 2
         whole = (unit * table.factor[-1]) ** 2 << (2 * self.bits)
         return Fraction(low, whole), Fraction(high, whole)

@@ -39,12 +39,15 @@ class CellData(NamedTuple):
 def coefficient_error(fits, length, c, low, high):
     """A bound on how far rounding moves the coefficients of a ridge fit for low ≤ t ≤ high.
 
-    The computed fit is exact for columns X + E and a response y + e with |E| and |e| at most a
-    share ``fits.off`` of their lengths. The coefficients then differ by
+    The ridge term is t‖β‖², with t = γ/2. The computed fit is exact for columns X + E and a
+    response y + e with |E| and |e| at most a share ``fits.off`` of their lengths. The coefficients
+    then differ by
     (X'X + t)⁻¹(E'r − X'(Eβ − e)), whose factors are bounded by the least singular value, the
-    residual r and the coefficients β of the computed fit.
+    residual r and the coefficients β of the computed fit. ‖r‖² is at most the objective, which is
+    largest at the largest t, and ‖β‖² is the derivative of the objective, largest at the least t.
 
-    length: Length of y.
+    fits, c: Fits on several supports, and the number of the support that is meant.
+    length: The length of y.
     Returns: The bound, at most UNBOUNDED.
     """
     reach = fits.reach

@@ -126,9 +126,10 @@ def row_blocks(n: int) -> list[NDArray[np.intp]]:
 
 
 def units(data: FoldData, plan: RunPlan) -> list[NDArray[np.intp]]:
-    """The problems, in increasing order, that one unit of work answers: blocks, then single ones.
+    """The numbers of the problems that every unit of work answers, an array for each unit.
 
-    The last problem is that of all rows.
+    Where leave-one-out folds share trees, the first units are blocks of such folds. Then every
+    problem has a unit of its own; the last one is the problem of all rows.
     """
     alone = list(np.arange(data.folds.k + 1)[:, None])
     if not plan.one_tree_for_rows:

@@ -46,7 +46,8 @@ GAMMA_SHARES = (1e-3, 0.1, 0.5, 0.9)
 def squared_error_bounds(low: Array, high: Array) -> tuple[Array, Array]:
     """Least and greatest square of numbers known to lie in [low, high]: Corollary 2, first paper.
 
-    For a prediction in [ξ_lo, ξ_hi] call it with low = ξ_lo − y and high = ξ_hi − y.
+    For a prediction in [ξ_lo, ξ_hi] call it with low = ξ_lo − y and high = ξ_hi − y. Squares are
+    moved outwards by the share ``STEP_SHARE`` of themselves, which is more than their rounding.
 
     Parameters
     ----------
@@ -235,11 +236,14 @@ def fold_bounds(
     *,
     spectrum: Spectrum | None = None,
 ) -> Bounds:
-    """The best bounds on h_j from several centres and values of ε, intersected.
+    """The best bounds on h_j, a fold's sum of squared held-out errors, from several ellipsoids.
 
-    For each centre these are the bounds of problem (9) and Corollary 2 with ε = 0, with parts of γ
-    (ε > 0, for what XᵀX does not see) and with parts of the least eigenvalue moved into the
-    perspective (ε < 0). The lower bound is that of Corollary 3 where it is larger.
+    h_j is the sum for an optimal solution of the training problem. Every ellipsoid holds that
+    solution, and so gives an interval that holds h_j; the intervals are intersected. An ellipsoid
+    has a centre and a number ε, the part of γ that its relaxation leaves out of the perspective
+    term. For each centre the intervals are those of problem (9) and Corollary 2 with ε = 0, with
+    parts of γ (ε > 0, for what XᵀX does not see) and with parts of the least eigenvalue moved into
+    the perspective (ε < 0). The lower bound is that of Corollary 3 where it is larger.
 
     Parameters
     ----------
@@ -260,6 +264,7 @@ def fold_bounds(
     Returns
     -------
     lower, upper : float
+        Bounds on h_j.
 
     Examples
     --------

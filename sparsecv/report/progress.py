@@ -81,6 +81,7 @@ def line_on_terminal(steps: Steps, after: float = 0.0) -> Iterator[None]:
     ended, shown = threading.Event(), list[Any]()
 
     def show() -> None:
+        """Begin to show the line after ``after`` seconds, unless the block has ended by then."""
         if ended.wait(after):
             return
         from rich.console import Console

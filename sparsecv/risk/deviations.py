@@ -249,7 +249,8 @@ def corrected_deviation(
 ) -> float:
     """Theorem 5.1 of [C]: |R_corr − R| ≤ 2λ(1/n + 1/n_T) + 3(4λ+L)√(ln(1/δ)/2n).
 
-    The bound holds with probability 1 − 6δ.
+    R_corr is the bias-corrected CV error, R is the risk, n_T is the number of training rows of a
+    fold, and the bound holds with probability 1 − 6δ.
 
     Parameters
     ----------
@@ -280,6 +281,8 @@ def corrected_k_fold_deviation(
     *, n: int, k: int, stability: float, loss_bound: float, delta: float
 ) -> float:
     """Corollary 5.1 of [C]: |R_corr − R| ≤ 6λ/n + 3(4λ+L)√(ln(1/δ)/2n), probability 1 − 6δ.
+
+    R_corr is the bias-corrected CV error of k folds, and R is the risk.
 
     Parameters
     ----------

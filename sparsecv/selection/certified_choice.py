@@ -74,9 +74,12 @@ def near_certificate(
 ) -> Certificate:
     """The certificate that a list of supports that fit nearly as well as the model is complete.
 
+    The value of a support is its objective times the weight of its size, by which ``compared``
+    compares supports.
+
     supports: Raw columns of every support, the best first, which is the model's.
-    within: The list has all whose value exceeds the least by at most this share.
-    limits: Of the search for the best support of every size.
+    within: The list has all supports whose value exceeds the least value by at most this share.
+    limits: The limits of the search for the best support of every size.
     Raises InputError: A certificate does not serve the fit, or its proof is not found.
     """
     problem, comparison = compared(fit, "a certificate")

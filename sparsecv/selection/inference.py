@@ -247,11 +247,19 @@ def infer(result: Result, sigma: float | None = None, limits: Limits | None = No
 
 
 def inferred(tests: Tests, limits: Limits | None = None) -> Inference:
-    """What the responses that select the same columns say of coefficients that are tested."""
+    """The laws of the coefficients that are tested, from which p-values and intervals follow.
+
+    The law of a coefficient is its distribution given that the search has selected the same
+    columns, where 0 is expected.
+
+    Raises InputError: An observed coefficient lies outside the set that its law is limited to, so
+        that the columns of the model are not proved to be the best ones.
+    """
     laws, status, work = tests.laws(tests.own, np.zeros(tests.own.size), limits)
     for law in laws:
         if not ((law.outer[:, 0] <= law.x) & (law.x <= law.outer[:, 1])).any():
-            # A tree that has ended lacks digits alone.
+            # The observed coefficient lies outside every interval at which the same columns may be
+            # selected. If no limit has ended the tree, rounding is the reason.
             ended = Status.PRECISION if status is Status.OPTIMAL else status
             raise InputError(NOT_THE_BEST.format(ended.remedy))
     return Inference(tests, laws, status, work)

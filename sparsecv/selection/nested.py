@@ -345,9 +345,13 @@ def _fitted(study: Study, cv: Any, rows: GivenRows, j: int, k: int) -> tuple[Mod
 
 
 def _training(study: Study, cv: Any, rows: GivenRows) -> tuple[RowFolds, Design, Array | None]:
-    """The training rows of an outer fold in folds of their own, how they are scaled, and fills.
+    """The training rows of an outer fold in folds of their own, and how they are scaled and filled.
 
-    study, cv, rows: As of :func:`_fitted`, which also says what the last result is.
+    study: The study of the fit to all rows.
+    cv: The folds of the fit as the user asked for them.
+    rows: The training rows.
+    Returns: The rows in folds, their design, and what these rows fill missing values with, shape
+        (p_raw,); None where missing values are errors.
     Raises InputError: The rows are too few for the folds.
     """
     X, y, weights, groups = rows

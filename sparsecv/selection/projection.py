@@ -110,11 +110,12 @@ class Projection:
 
 
 def ridge_unit(data: FoldData, j: int) -> float:
-    """The unit of γ⊥ in fold j: a hundredth of the mean squared length of the columns of all rows.
+    """The unit in which the ridge weights γ⊥ of projections are given in fold j.
 
-    Where every fold scales its columns by its training rows, the unit comes from these rows alone:
-    squared lengths grow with the weight of the rows, and are multiplied by the weight of all rows
-    over that of the training rows.
+    It is a hundredth of the mean squared length of the columns of all rows. Where every fold scales
+    its columns by its training rows, the unit comes from these rows alone: squared lengths grow
+    with the weight of the rows, and are multiplied by the weight of all rows over that of the
+    training rows.
 
     j: The number of a fold; the number of folds stands for the problem of all rows.
     """

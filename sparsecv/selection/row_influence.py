@@ -117,7 +117,10 @@ class Lighter(NamedTuple):
         return cls(lighter, rows / lengths[:-1], targets, raised)
 
     def objectives(self, support: Index, some: Index) -> Array:
-        """Objectives of a support without each of some rows; NaN where digits are lost."""
+        """Objectives of a support without each of some rows; NaN where digits are lost.
+
+        some: Positions of the rows among ``rows``.
+        """
         Z, t, raised = self.rows[some], self.targets[some], self.raised[some][:, support]
         Z, fits = Z[:, support], deleted_fits(self.problem, support, Z, t)
         value, s = fits.objective.copy(), support.size
@@ -125,6 +128,9 @@ class Lighter(NamedTuple):
             R = self.problem.factor(support, self.problem.given_gamma)
             T = R[:s, :s]
             spread = sla.cho_solve((T, False), Z.T)
+            # Without a row the lighter problem has these coefficients b, and the matrix M of its
+            # normal equations. With D = diag(raised) added to the ridge term the least objective is
+            # larger by b'Db − b'D(M + D)⁻¹Db.
             coef = (sla.solve_triangular(T, R[:s, s])[:, None] - spread * fits.residual).T
             pull = raised * coef
             A = T.T @ T - Z[:, :, None] * Z[:, None, :] + raised[:, :, None] * np.eye(s)

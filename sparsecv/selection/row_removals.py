@@ -282,9 +282,11 @@ class Fit(NamedTuple):
         return False
 
     def open_rows(self, own: Fit, r: int, limits: Limits) -> list[int] | None:
-        """The same by a tree over the rows: a node removes a row, or does not remove it.
+        """Try to prove what :meth:`is_above` proves by a tree: a node removes a row, or keeps it.
 
-        Returns: None where it is proved; else rows at which the tree has ended, r or fewer.
+        own: As of :meth:`is_above`.
+        Returns: None where it is proved; else rows at which the tree has ended, r or fewer, perhaps
+            none.
         """
         nodes = [(self, own, np.arange(self.residual.size), list[int]())]
         for _ in range(NODES_OF_REMOVED_ROWS):
@@ -325,6 +327,9 @@ class Removal(NamedTuple):
         """
         if self.problem.given_gamma == 0.0 or self.data.rows.design is None:
             return np.ones(self.problem.p), 1.0
+        # Removed rows have at most this share of all weight. A squared scale is the scatter of the
+        # column divided by the weight, and without rows its scatter is no larger, so that the ratio
+        # is at most 1/(1 − share).
         share = largest_sum(self.data.rows.row_shares, r)
         scatter = np.array([[largest_sum(column, r) for column in self.data.rows.scatter_shares.T]])
         # The ratio is a concave function of 1/(1 − w), w the share of the rows' weights, so that it
@@ -353,9 +358,14 @@ class Removal(NamedTuple):
         return Fit(objective, max(objective, least), residual, basis, length, root)
 
     def open_rows(self, r: int, limits: Limits) -> list[int] | None:
-        """Rows without which it is open whether the support stays the best, r or fewer.
+        """Try to prove that the support stays the best without any r rows or fewer.
 
-        Returns: None where it is proved that it does without any r rows or fewer.
+        The next best supports are proved to stay above it one by one, and all further supports
+        together, by the objective of the last one that is listed.
+
+        limits: The limits of the search for the next best supports, and of the proofs.
+        Returns: None where it is proved; else rows at which a proof has ended, r or fewer, perhaps
+            none.
         """
         problem, rows = self.problem, self.deleted.rows
         least, most = self.ratios(r)

@@ -76,12 +76,14 @@ class Truncated(NamedTuple):
         return float(np.logaddexp.reduce(found, initial=-np.inf))
 
     def log_tail(self, ends: Array, mean: float) -> Array:
-        """The logarithm of the mass beyond ends, away from the mean, as log_mass has it.
+        """The logarithm of the mass beyond each end, on the end's side of the mean.
 
-        The mass is the density at the end times the ratio of Mills. That of a variable with ν
-        degrees of freedom is an incomplete beta function; far out, where the function is below the
-        least number, the sum of Σ (−1)ⁿ (1·3⋯(2n−1)) / t²ⁿ, for ν = ∞, is the ratio but for a
-        share of 1e-14.
+        The mass is relative to the density at x, as in :meth:`log_mass`. It is the density at the
+        end times the ratio of Mills, the mass of a tail over the density where the tail begins. For
+        finite ν the mass of a tail is an incomplete beta function. Far out this function is below
+        the least floating-point number, and nine terms of a series give the ratio but for a share
+        of 1e-14. For ν → ∞ it becomes the series Σ (−1)ⁿ (1·3⋯(2n−1)) / t²ⁿ of the normal tail at
+        a distance t, divided by t.
         """
         nu, a = self.degrees, 0.5 * self.degrees
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

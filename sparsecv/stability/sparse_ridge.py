@@ -134,13 +134,13 @@ class SparseRidgeLearner:
     def losses_within(
         self, training: Index, candidates: Sequence[int], limits: Limits
     ) -> tuple[Array, bool]:
-        """Squared errors (c, n) as of a call, found within limits, and whether all are exact.
+        """Squared errors (c, n), as a call of the learner returns them, and whether all are exact.
 
         They are exact where all models are proved, and rounding moves no sum of errors over all
         rows by more than ``EXACT_SHARE``.
 
-        In place of the solver "exact" stands "auto" of
-        :func:`~sparsecv.solvers.paths.support_path`, which estimates what it does not prove.
+        Where the learner's solver is "exact", the solver "auto" takes its place, which estimates
+        what it does not prove within the limits (:func:`~sparsecv.solvers.paths.support_path`).
         """
         solver = "auto" if self.solver == "exact" else self.solver
         found, exact = self._predictions(training, candidates, limits, solver, claims=True)

@@ -138,11 +138,10 @@ def in_numbers(
 ) -> tuple[dict[str, Column], str | None]:
     """The columns of a table of text, those of words as numbers where all of them are numbers.
 
-    Then the decimal mark that the words show, None where they show none.
-
     possible, known, in_doubt: Those of :func:`~sparsecv.tables.marks.marks_of`.
     as_text: Takes names of columns that are numbers by the usual marks, the first of ``possible``,
         and returns them as columns of words.
+    Returns: The columns, and the decimal mark that the words show, None where they show none.
     Raises InputError: The table leaves open what its decimal mark is.
     """
 

@@ -35,7 +35,7 @@ from support.inside import (
 from support.stand_ins import StandIn
 from support.table_attacks import TABLES
 
-from sparsecv import SparseRidgeCV
+from sparsecv import Constraints, SparseRidgeCV
 from sparsecv.errors import UnprovedWarning
 from sparsecv.selection.projection import ridge_unit
 from sparsecv.solvers import SparseRidgeProblem, Status
@@ -348,3 +348,43 @@ def test_dependent_columns_and_a_response_of_zeros_raise_no_warning() -> None:
         warnings.simplefilter("error")
         found = cross_validate(data, [0.0], (2,), Settings(prove="all"))
     assert (found.table("cv_error") == 0.0).all()
+
+
+@pytest.mark.parametrize("bounds", [(0.0, np.inf), (-0.1, 0.2)])
+def test_errors_within_bounds_have_margins_from_one_factor_and_one_call(
+    bounds: tuple[float, float], stand_in: StandIn
+) -> None:
+    """No support is looked at alone, and a look at one gives no more than all of them have."""
+    margin_of, looked_at = error_margin.support_margin, list[float]()
+
+    def counted(at: SparseRidgeProblem, *more: Any) -> float:
+        looked_at.append(at.given_gamma)
+        return margin_of(at, *more)
+
+    stand_in(support_margin=counted)
+    rules = Constraints(bounds=dict.fromkeys(range(6), bounds))
+    supports = np.full((3, 4, 5), -1)
+    for t, support in enumerate(([0], [1, 3], [0, 1, 4], [0, 1, 2, 3, 5])):
+        supports[:, t, : len(support)] = support
+    for seed, (n, near) in enumerate([(40, 1.0), (40, 1e-3), (7, 1.0), (5, 1e-2)]):
+        rng = np.random.default_rng(seed)
+        A, H = rng.standard_normal((n, 7)), rng.standard_normal((4, 7))
+        for part in (A, H):  # Two columns may be nearly the same.
+            part[:, 1] = part[:, 0] + near * part[:, 1]
+        problem = SparseRidgeProblem(A[:, :-1], A[:, -1], gamma=1.0, tau=5, constraints=rules)
+        gammas, held = np.array([1e-2, 1.0, 1e2]), (H[:, :-1], H[:, -1])
+        path = known_path(problem, gammas, np.array([1, 2, 3, 5]), supports)
+        errors = path.squared_errors(*held)
+        enough, given = 1e-6 * errors + 1e-9, (problem, gammas, supports, *held)
+        enough[1, 2] = np.inf
+        margins = error_margin.path_margins(*given, errors, enough)
+        assert np.isinf(margins[1, 2])
+        margins[1, 2] = 0.0
+        assert (margins <= enough).all()
+        off = error_margin.path_margins(*given, errors + 1e-8, np.full(errors.shape, 1.0))
+        assert (off >= 0.99e-8).all()
+        assert not looked_at
+        for g, t in [(0, 0), (0, 2), (1, 1), (2, 3)]:
+            at, S = problem.replace(gamma=float(gammas[g])), path.support(g, t)
+            alone = margin_of(at, S, *held, float(errors[g, t]))
+            assert alone <= 1.01 * margins[g, t] + 1e-14 * errors[g, t], (seed, g, t)

@@ -227,7 +227,7 @@ def fit_inside(fit, m, ridge, curvature):
 
 
 @kernel
-def fits_inside(fit, supports, outside, coef, loss, ridge, curvature):
+def fits_inside(fit, supports, outside, coef, loss, lacking, ridge, curvature):
     """Fit every row of ``supports`` that is marked in ``outside`` within the bounds.
 
     A fit starts from the last fit in the columns that both have. Most supports contain the support
@@ -242,9 +242,10 @@ def fits_inside(fit, supports, outside, coef, loss, ridge, curvature):
     ridge, curvature: Numbers such that any change d of coefficients changes the fitted values by a
         vector of squared length at least ridge·Σ d_i², and at least curvature·Σ ℓ_i²d_i², with ℓ_i
         the lengths of columns.
-    Returns: The most by which the loss of the last fit exceeds the least loss within the bounds.
+    lacking: (c,), takes the most by which the loss of each of these rows exceeds the least loss
+        within the bounds.
     """
-    m, known, most, lacking = 0, fit.free, supports.shape[1], 0.0
+    m, known, most = 0, fit.free, supports.shape[1]
     for c in range(supports.shape[0]):
         if outside[c] == 0:
             continue
@@ -260,8 +261,7 @@ def fits_inside(fit, supports, outside, coef, loss, ridge, curvature):
         while m < most and supports[c, m] >= 0:
             fit.columns[m] = supports[c, m]
             m += 1
-        loss[c], lacking = fit_inside(fit, m, ridge, curvature)
+        loss[c], lacking[c] = fit_inside(fit, m, ridge, curvature)
         for a in range(m):
             i = fit.columns[a]
             coef[c, a], known[i] = fit.coef[i], 0
-    return lacking

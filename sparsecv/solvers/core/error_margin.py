@@ -26,6 +26,7 @@ import scipy.linalg as sla
 from numpy.typing import NDArray
 
 from .problem import SparseRidgeProblem
+from .quick_fits import placed_columns, quick_fits
 from .rounding import EXACT_SHARE, LEAST_LEFT, MOST_ETA, MOST_SPREAD_WITHOUT_RIDGE
 from .rows import triangle_of
 from .subset_fit import Rank, independent_columns, inverse_and_inflation
@@ -92,14 +93,30 @@ def moved_by_any(
 ) -> float:
     """How far the residuals of any fit on some of these columns may move, in length over the rows.
 
-    One factor of all columns bounds the fits on all subsets of them at this γ and all larger ones:
-    |xᵀR⁻¹| and η grow with the columns and fall with γ, Σ ℓ_j|β_j| ≤ |y| η/ε, and the objective is
-    at most |y|². The result is ∞ where coefficients have bounds.
+    The result is ∞ where coefficients have bounds, as then it depends on what a fit has left.
 
     rows, targets, shape (r, p) and (r,): What the fits predict.
     """
-    if columns.size == 0 or problem.constraints.bounded:
+    if problem.constraints.bounded:
         return math.inf
+    return _shared(problem, columns, gamma, rows, targets)[0]
+
+
+def _shared(
+    problem: SparseRidgeProblem, columns: Index, gamma: float, rows: Array, targets: Array
+) -> tuple[float, float]:
+    """How far the residuals of any fit on some of these columns may move, and |xᵀR⁻¹| of all rows.
+
+    One factor of all columns bounds the fits on all subsets of them at this γ and all larger ones:
+    |xᵀR⁻¹| and η grow with the columns and fall with γ, Σ ℓ_j|β_j| ≤ |Aβ| η/ε, and the objective is
+    at most |y|². Bounds on coefficients allow β = 0, so that Aβ is the point next to y in a convex
+    set that holds 0, and |Aβ| ≤ |y|. A fit within bounds moves, besides, by at most |xᵀR⁻¹| times
+    the root of what its objective exceeds the least one by, as :func:`support_margin` says.
+
+    rows, targets, shape (r, p) and (r,): What the fits predict.
+    """
+    if columns.size == 0:
+        return math.inf, math.inf
     inverse, spread = np.empty((0, 0)), math.inf
     if columns.size == problem.p < len(problem.triangle) and problem.data.columns[1]:
         # The factor at γ = 0, which the searches have made already, bounds the fits at every γ.
@@ -109,11 +126,12 @@ def moved_by_any(
         inverse, inflation = inverse_and_inflation(problem.factor(columns, gamma)[:-1, :-1])
         spread = _spread(inflation)
     if not math.isfinite(spread):
-        return math.inf
+        return math.inf, math.inf
     along = _norm(rows[:, columns] @ inverse)
     length, off = math.sqrt(problem.yy), problem.data.off
     at = Sensitivity(along, along * spread, spread, off)
-    return float(at.moved(length * (1.0 + spread), length) + off * _norm(targets))
+    moved = at.moved(length * (1.0 + spread), length) + off * _norm(targets)
+    return float(moved), float(along)
 
 
 def moved_by_path(
@@ -127,12 +145,25 @@ def moved_by_path(
 
     Parameters are as of :func:`path_margins`.
     """
+    if problem.constraints.bounded:
+        return math.inf
+    return _shared_by_path(problem, gammas, supports, rows, targets)[0]
+
+
+def _shared_by_path(
+    problem: SparseRidgeProblem,
+    gammas: Array,
+    supports: NDArray[np.int64],
+    rows: Array,
+    targets: Array,
+) -> tuple[float, float]:
+    """What :func:`_shared` says of given supports and γ; ∞ where it would take too long."""
     columns = np.arange(problem.p)
     if problem.p > MAX_SHARED:
         columns = np.unique(supports[supports >= 0]).astype(np.intp)
         if columns.size > max(2 * supports.shape[2], MAX_SHARED):
-            return math.inf
-    return moved_by_any(problem, columns, float(gammas.min()), rows, targets)
+            return math.inf, math.inf
+    return _shared(problem, columns, float(gammas.min()), rows, targets)
 
 
 def path_margins(
@@ -147,8 +178,9 @@ def path_margins(
 ) -> Array:
     """How far rounding may have moved the squared errors of fits on given supports, shape (γ, τ).
 
-    What :func:`moved_by_path` says bounds the margins of all supports at once, and then those of
-    one γ. A support for which that is too much is looked at alone.
+    What :func:`_shared` says bounds the margins of all supports at once, and then those of one γ;
+    within bounds on coefficients all supports are fitted again for that. A support for
+    which that is too much is looked at alone.
 
     problem: The training problem; its γ and τ do not count.
     supports, shape (γ, τ, most): Columns, ended by −1.
@@ -159,15 +191,21 @@ def path_margins(
     """
     if np.isinf(enough).all():
         return np.full(errors.shape, np.inf)
-    if moved is None:
-        moved = moved_by_path(problem, gammas, supports, rows, targets)
-    found = moved_errors(errors, np.array(moved))
+    given = gammas, supports, rows, targets, errors
+    if problem.constraints.bounded:
+        fitted = _fitted_within(problem, *given[:-1], np.isfinite(enough))
+        found = fitted.margins(errors, *_shared_by_path(problem, *given[:-1]))
+    else:
+        fitted = Fitted(errors, np.zeros(errors.shape))
+        if moved is None:
+            moved = moved_by_path(problem, *given[:-1])
+        found = moved_errors(errors, np.array(moved))
     # The least γ moves fits the most. Where its bound is too much for several supports of a γ, the
     # bound of that γ costs one factor, and a look at every support costs one factor each.
     if gammas.size > 1:
         for g in np.flatnonzero((~(found <= enough)).sum(axis=1) > 1).tolist():
-            own = moved_by_path(problem, gammas[[g]], supports[[g]], rows, targets)
-            found[g] = np.minimum(found[g], moved_errors(errors[g], np.array(own)))
+            own = _shared_by_path(problem, gammas[[g]], supports[[g]], rows, targets)
+            found[g] = np.minimum(found[g], fitted.at(g).margins(errors[g], *own))
     for g, gamma in enumerate(gammas.tolist()):
         looked_at = np.flatnonzero(~(found[g] <= enough[g]))
         if looked_at.size == 0:
@@ -177,6 +215,61 @@ def path_margins(
             support = supports[g, t][supports[g, t] >= 0].astype(np.intp)
             found[g, t] = support_margin(at_gamma, support, rows, targets, float(errors[g, t]))
     return found
+
+
+class Fitted(NamedTuple):
+    """What fits on given supports give at some rows.
+
+    errors, shape (γ, τ): The sums of squared errors; NaN where they are unknown.
+    lacking, shape (γ, τ): What the objective exceeds the least one within the bounds by at most.
+    """
+
+    errors: Array
+    lacking: Array
+
+    def at(self, g: int) -> Fitted:
+        """The record of the g-th γ."""
+        return Fitted(self.errors[g], self.lacking[g])
+
+    def margins(self, claimed: Array, moved: float, along: float) -> Array:
+        """How far errors that somebody claims may be from exact ones; ∞ where nothing is known.
+
+        moved, along: As of :func:`_shared`.
+        """
+        with np.errstate(invalid="ignore"):  # A number that is unknown is NaN or ∞.
+            all_moved = moved + along * np.sqrt(self.lacking)
+            found = moved_errors(self.errors, all_moved) + np.abs(self.errors - claimed)
+        return np.where(np.isnan(found), np.inf, found)
+
+
+def _fitted_within(
+    problem: SparseRidgeProblem,
+    gammas: Array,
+    supports: NDArray[np.int64],
+    rows: Array,
+    targets: Array,
+    wanted: NDArray[np.bool_],
+) -> Fitted:
+    """The fits within bounds on the supports that are wanted; of others nothing is known.
+
+    Errors that are claimed may come from updates of other fits, or from a fit of which nobody knows
+    what it has left, so that all are fitted again by one call of compiled code.
+
+    wanted: Shape (γ, τ); other parameters are as of :func:`path_margins`.
+    """
+    errors, lacking = np.full((2, *wanted.shape), np.nan)
+    some = np.flatnonzero(wanted.any(axis=1))
+    asked = np.where(wanted[some, :, None], supports[some], -1)
+    coef, objective, left = np.zeros(asked.shape), *np.zeros((2, *asked.shape[:2]))
+    quick_fits(problem, gammas[some], asked, coef, objective, left)
+    used, places = placed_columns(asked, problem.p)
+    spread = np.zeros((*asked.shape[:2], used.size + 1))  # The place −1 is the last one.
+    np.put_along_axis(spread, places, coef, 2)
+    residual = spread[:, :, :-1] @ rows[:, used].T - targets
+    known = wanted[some] & np.isfinite(objective)
+    errors[some] = np.where(known, np.einsum("gtr,gtr->gt", residual, residual), np.nan)
+    lacking[some] = left
+    return Fitted(errors, lacking)
 
 
 class FoldMargins:

@@ -13,6 +13,7 @@ from ..kernels import fits
 from ..kernels.linalg import Array
 from .bounded_fit import fits_inside, new_bounded_fit
 from .problem import SparseRidgeProblem
+from .subset_fit import least_curvature
 
 # Up to so many columns of a table, all fits share one factor of all its columns. With more columns
 # supports have few of them, and each set of supports gets a factor of its own. It is a choice.
@@ -62,6 +63,7 @@ def quick_fits(
     supports: NDArray[np.int64],
     coef: Array,
     objective: Array,
+    lacking: Array | None = None,
 ) -> None:
     """Ridge fits of supports, within the problem's bounds on coefficients, by compiled code.
 
@@ -71,12 +73,15 @@ def quick_fits(
     supports, shape (γ, τ, most): Increasing columns, ended by −1.
     coef, objective, shape (γ, τ, most) and (γ, τ): Take the fits. Coefficients are in the order of
         the support, and stay as they are beyond its end.
+    lacking, shape (γ, τ): Zeros on entry; takes the most by which the objective of a fit within
+        bounds exceeds the least one. By default nobody asks for that, which saves its time.
     """
     for part, table in _tables(problem, supports):
         _fit(problem, table, gammas[part], coef[part], objective[part])
         if problem.constraints.bounded:
-            given = supports[part]
-            _fit_within_bounds(problem, table, given, gammas[part], coef[part], objective[part])
+            of_part = None if lacking is None else lacking[part]
+            given = supports[part], gammas[part], coef[part], objective[part], of_part
+            _fit_within_bounds(problem, table, *given)
 
 
 def _tables(
@@ -129,19 +134,21 @@ def _fit_within_bounds(
     gammas: Array,
     coef: Array,
     objective: Array,
+    lacking: Array | None,
 ) -> None:
     """Fit again, within the problem's bounds, the supports whose ridge fits lie outside of them.
 
     given, shape (γ, τ, most): The table's supports, as columns of the problem, ended by −1.
     coef, objective, shape (γ, τ, most) and (γ, τ): Hold the ridge fits, and take the new ones. An
         objective becomes NaN where the columns of the table have no fit at that γ.
+    lacking: As :func:`quick_fits` takes it, for the γ of the table.
     """
     asked, m = problem.constraints, table.used.size
     # The number −1, which ends a support, has no bounds.
     lower, upper = np.append(asked.lower, -np.inf), np.append(asked.upper, np.inf)
     outside = ((coef < lower[given]) | (coef > upper[given])).any(axis=2) & np.isfinite(objective)
     lower, upper = lower[table.used], upper[table.used]
-    room, every = _room(table, m), np.arange(m)[None]
+    room, every, ridge, curvature = _room(table, m), np.arange(m)[None], 0.0, 0.0
     R, of_all, value = room.R, np.empty((1, m)), np.empty(1)
     for g in np.flatnonzero(outside.any(axis=1)).tolist():
         # The factor of all columns, which the fit leaves in R, serves every support at this γ. It
@@ -151,8 +158,10 @@ def _fit_within_bounds(
             objective[g, outside[g]] = np.nan
             continue
         inside, loss = new_bounded_fit(R, lower, upper), np.zeros(objective.shape[1])
-        marked = outside[g].astype(np.int8)
-        fits_inside(inside, table.supports[g], marked, coef[g], loss, 0.0, 0.0)
+        marked, off = outside[g].astype(np.int8), np.zeros(loss.size)
+        if lacking is not None:
+            ridge, curvature, off = whole[1], least_curvature(R[:m, :m]), lacking[g]
+        fits_inside(inside, table.supports[g], marked, coef[g], loss, off, ridge, curvature)
         objective[g, outside[g]] = R[m, m] ** 2 + loss[outside[g]]
 
 

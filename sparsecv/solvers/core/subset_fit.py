@@ -224,14 +224,13 @@ def fit_within(
     share: A column of which others leave at most this share of its length counts as dependent.
     """
     s = fit.coef.size
-    # The least eigenvalue of the Gram matrix at unit length is at least 1 over the sum; half of it
-    # is taken.
-    curvature = 0.5 / float(inflation_factors(R[:s, :s]).sum())
+    curvature = least_curvature(R[:s, :s])
     every, marked = np.arange(s)[None], np.ones(1, dtype=np.int8)
-    inside, coef, loss = new_bounded_fit(R, *bounds, share), fit.coef[None].copy(), np.zeros(1)
-    lacking = fits_inside(inside, every, marked, coef, loss, ridge, curvature)
+    inside, coef = new_bounded_fit(R, *bounds, share), fit.coef[None].copy()
+    loss, lacking = np.zeros((2, 1))
+    fits_inside(inside, every, marked, coef, loss, lacking, ridge, curvature)
     gain = max(float(R[:s, s] @ R[:s, s] - loss[0]), 0.0)
-    return SubsetFit(coef[0], float(R[s, s] ** 2 + loss[0]), gain, lacking)
+    return SubsetFit(coef[0], float(R[s, s] ** 2 + loss[0]), gain, float(lacking[0]))
 
 
 def dependent_fit_within(
@@ -336,6 +335,15 @@ def independent_columns(inflation: Array, least_value: float) -> bool:
 def inflation_factors(R: Array) -> Array:
     """Variance inflation factors of the columns of an upper triangle; ∞ where it is singular."""
     return inverse_and_inflation(R)[1]
+
+
+def least_curvature(R: Array) -> float:
+    """A number c with ‖Rd‖² ≥ c Σ ℓ_i²d_i² for every d, where ℓ_i is the length of column i of R.
+
+    The least eigenvalue of the Gram matrix at unit length is at least 1 over the sum of the
+    variance inflation factors; half of it is taken.
+    """
+    return 0.5 / float(inflation_factors(R).sum())
 
 
 def inverse_and_inflation(R: Array) -> tuple[Array, Array]:

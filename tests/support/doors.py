@@ -335,9 +335,8 @@ def wrong(case: Case, one: Said | str) -> Iterator[str]:
         yield f"{called}: {one.lower_bound!r} is above its own {one.objective!r}"
     yield from wrong_coefficients(case, one, called)
     own, least = case.own(units, support), case.least(one.size)
-    if one.before:
-        others = [f for S, f in case.exact[one.size].items() if S not in one.before]
-        least = min(others, default=Fraction(one.objective))
+    if one.before or one.lower_bound > least:
+        least = least_promised(case, one)
     yield from above(one.lower_bound, least, called)
     if own is None or case.loses:
         own, room = Fraction(one.objective), 4e-6 * float(least)
@@ -362,6 +361,22 @@ def wrong(case: Case, one: Said | str) -> Iterator[str]:
             yield f"{called}: proved, with a bound of {one.lower_bound!r} below {one.objective!r}"
     elif case.mild and "nodes" not in one.door:
         yield f"{called}: {one.status}, where nothing keeps it from a proof"
+
+
+def least_promised(case: Case, one: Said) -> Fraction:
+    """The least objective of the supports that may follow those listed before.
+
+    A fit that may drop a direction attains what no bound promises. The bound is then one of columns
+    within some 1e-12 of those given, as docs/theory.md says, and holds of no subset of such a fit's
+    columns as they are given.
+    """
+    sizes = [one.size] if one.before else [s for s in case.exact if s <= one.size]
+    every = [(S, f) for s in sizes for S, f in case.exact[s].items() if S not in one.before]
+    if not any(one.lower_bound > f for _, f in every):
+        return min((f for _, f in every), default=Fraction(one.objective))
+    dropping = [set(S) for S, _ in every if drops_a_direction(case, S)]
+    left = [f for S, f in every if not any(set(S) <= more for more in dropping)]
+    return min(left, default=Fraction(one.objective))
 
 
 def drops_a_direction(case: Case, support: Support) -> bool:

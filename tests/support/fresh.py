@@ -21,7 +21,7 @@ DRAWS = float(os.environ.get("SPARSECV_DRAWS", "1"))
 # A plain run draws one in so many of the problems that the profile ``fresh`` draws, three at least,
 # and at most so many examples of hypothesis. Both are choices that keep a plain run within minutes.
 PLAIN_RUN_DIVIDES_BY = 10
-PLAIN_RUN_EXAMPLES = 12
+PLAIN_RUN_EXAMPLES = 20
 
 
 def plain_run() -> bool:

@@ -284,6 +284,7 @@ for stage in STAGES:
     for path in stage:
         PATHS[path]()
 of_warmup = loaded()
+assert of_warmup
 for p in (10, 60):
     X = np.random.default_rng(2).standard_normal((50, p))
     y = X[:, :3].sum(axis=1)

@@ -171,6 +171,34 @@ def test_a_tiny_gamma_does_not_send_the_supports_of_others_to_a_look_at_each(
         assert (abs(errors[:, t] - truth) <= margins[:, t]).all()
 
 
+def test_sizes_with_one_support_share_a_look_at_it(stand_in: StandIn) -> None:
+    """Fits of a support that several sizes have are equal, and their margin is computed once."""
+    margin_of, looked_at = error_margin.support_margin, list[tuple[float, int]]()
+
+    def counted(at: SparseRidgeProblem, support: NDArray[np.intp], *more: Any) -> float:
+        looked_at.append((at.given_gamma, support.size))
+        return margin_of(at, support, *more)
+
+    stand_in(support_margin=counted)
+    rng = np.random.default_rng(4)
+    A, H = rng.standard_normal((30, 7)), rng.standard_normal((4, 7))
+    problem = SparseRidgeProblem(A[:, :-1], A[:, -1], gamma=1.0, tau=5)
+    supports = np.full((2, 5, 3), -1)
+    supports[:, :2, 0], supports[:, 2:] = 4, [1, 2, 4]
+    gammas, held = np.array([0.1, 10.0]), (H[:, :-1], H[:, -1])
+    path = known_path(problem, gammas, np.arange(1, 6), supports)
+    errors = path.squared_errors(*held)
+    given = problem, gammas, supports, *held
+    margins = error_margin.path_margins(*given, errors, np.zeros(errors.shape))
+    assert looked_at == [(0.1, 1), (0.1, 3), (10.0, 1), (10.0, 3)]
+    for same in (path.coef, errors, margins):
+        assert (same[:, 0] == same[:, 1]).all()
+        assert (same[:, 2:] == same[:, [2]]).all()
+    errors[0, 3] += 1e-3  # An error that somebody claims counts by itself.
+    margins = error_margin.path_margins(*given, errors, np.zeros(errors.shape))
+    assert margins[0, 3] > 0.99e-3 > margins[0, [2, 4]].max()
+
+
 def test_a_choice_is_certified_only_by_errors_that_are_exact() -> None:
     X, y = money_and_total()
     model = SparseRidgeCV(cv="loo", rule="minimum", standardize=False, gammas=[1e-10], taus=[3])

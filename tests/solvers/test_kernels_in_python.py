@@ -129,6 +129,18 @@ def test_a_cell_without_room_for_its_pieces_is_left_undivided() -> None:
     assert pieces(envelope.MAX_WAITING, 40, np.zeros(2)) == -3
 
 
+@plain_python
+def test_equal_supports_that_follow_each_other_share_a_factor() -> None:
+    """So do supports that are parts of them; a different support of as many columns does not."""
+    rows = [[4, -1, -1], [2, 4, -1], [2, 4, -1], [1, 2, 4], [1, 2, 4], [1, 2, 4]]
+    order = np.zeros((3, 6), dtype=np.int64)
+    assert fits.nested_order(np.array(rows), 5, order) == 6
+    assert order[0, :3].tolist() == [4, 2, 1]
+    assert order[2].tolist() == [3, 3, 3, 2, 2, 1]
+    assert fits.nested_order(np.array([[1, 2, 3], *rows[3:]]), 3, order) == 3
+    assert fits.nested_order(np.array([[4, -1], [2, -1], [2, 4]]), 2, order) == 2
+
+
 @pytest.mark.parametrize("apart", [0.0, 2.0**-13, 1.0])
 def test_the_rank_of_columns_at_gamma_zero(apart: float) -> None:
     """Rounding leaves the last column more than 1e-13 of its length beside columns 1e-4 apart."""

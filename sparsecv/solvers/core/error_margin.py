@@ -211,9 +211,14 @@ def path_margins(
         if looked_at.size == 0:
             continue
         at_gamma = problem.replace(gamma=gamma)
+        # Sizes whose units count more than once often have a support, and its error, in common.
+        known = dict[tuple[bytes, float], float]()
         for t in looked_at.tolist():
             support = supports[g, t][supports[g, t] >= 0].astype(np.intp)
-            found[g, t] = support_margin(at_gamma, support, rows, targets, float(errors[g, t]))
+            one = support.tobytes(), float(errors[g, t])
+            if one not in known:
+                known[one] = support_margin(at_gamma, support, rows, targets, one[1])
+            found[g, t] = known[one]
     return found
 
 

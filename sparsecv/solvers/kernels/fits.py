@@ -155,6 +155,8 @@ def nested_order(supports, c, order):
     """Order the columns of support c so that supports c − 1, c − 2, … are beginnings of that order.
 
     A triangular factor of support c then has the factors of these supports as its leading parts.
+    Equal supports have one factor: where units count more than once in a size, several sizes that
+    follow each other have the same support.
 
     supports: (c + 1, most) or longer, one support in each row, ended by −1.
     order: (3, most): ``order[0]`` gets the ordered columns and ``order[2, r]`` the number of
@@ -167,9 +169,13 @@ def nested_order(supports, c, order):
             if r == 0:
                 order[0, m] = row[m]
             m += 1
-        if r > 0 and (m == 0 or m >= order[2, r - 1]):
+        if r > 0 and (m == 0 or m > order[2, r - 1]):
             return r
-        if r > 0 and bring_first(row, m, order, order[2, r - 1]) < m:
+        if r > 0 and m == order[2, r - 1]:
+            for q in range(m):
+                if row[q] != supports[c - r + 1, q]:
+                    return r
+        elif r > 0 and bring_first(row, m, order, order[2, r - 1]) < m:
             return r
         order[2, r] = m
     return max(min(c + 1, order.shape[1]), 1)

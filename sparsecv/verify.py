@@ -77,7 +77,16 @@ class Data:
 
 
 class Gram:
-    """G, X'y and y'y without the held-out rows; centring multiplies them by ``unit``."""
+    """G, X'y, y'y and the v_j of the rows that are not held out, in whole numbers.
+
+    Columns are those of the table times their factors. Where they are centred, ``unit`` is the
+    number of these rows and ``total`` their sums. Then ``unit`` times a row, less ``total``, is
+    ``unit`` times the centred row, and G, b = X'y and yy = y'y are ``unit`` times those of centred
+    rows. Elsewhere ``unit`` is 1 and ``total`` is 0.
+
+    held_out: Numbers of rows from 0, each once.
+    own_scale: Whether the v_j are those of these rows; else they are those of the whole table.
+    """
 
     def __init__(self, table: Data, held_out: list[int], centred: bool, own_scale: bool) -> None:
         z: list[list[int]] = table.sums
@@ -146,15 +155,19 @@ class Problem:
         return bool(alone or scaled or (yy - square - sums) * ONE >= goal)
 
     def errors(self, table: Data, held_out: list[int]) -> tuple[Fraction, Fraction]:
-        """Bounds on the sum of squared errors of the best coefficients on held-out rows."""
+        """Bounds on the sum of squared errors of b* on held-out rows, in squares of the response.
+
+        b* are the best coefficients on ``columns``, and held_out has numbers of rows from 0.
+        """
+        # x is ``unit`` times a centred row; fitted, error and moved are times 2^bits besides.
         low, high, unit, total = 0, 0, self.gram.unit, self.gram.total
         for row in (table.rows[i] for i in held_out):
             x = [unit * z - s for z, s in zip(row, total, strict=True)]
             fitted = sum(x[j + 1] * y for j, y in zip(self.columns, self.c, strict=True))
             error = abs((x[-1] << self.bits) - fitted)
             length = sum(-(-(x[j + 1] ** 2 * self.den << 64) // self.num[j]) for j in self.columns)
-            off = isqrt((length * self.off >> 64) + 1) + 1  # >= |x'(b* - c)|, by Cauchy-Schwarz
-            low, high = low + max(error - off, 0) ** 2, high + (error + off) ** 2
+            moved = isqrt((length * self.off >> 64) + 1) + 1  # >= |x'(b* - c)|, by Cauchy-Schwarz
+            low, high = low + max(error - moved, 0) ** 2, high + (error + moved) ** 2
         whole = (unit * table.factor[-1]) ** 2 << (2 * self.bits)
         return Fraction(low, whole), Fraction(high, whole)
 

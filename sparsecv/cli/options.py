@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 import typer
+from typer.models import OptionInfo
 
 from ..errors import InputError
 from ..schedule import DEFAULT_SECONDS
@@ -243,15 +244,19 @@ class Command(NamedTuple):
 
 
 def command(text: str, names: str, **own: Option) -> Command:
-    """A command with options of PANELS.
+    """A command with options of PANELS, and some of its own.
 
-    names: Names of arguments and options, in the order of ``--help``, with blanks between.
-    own: Arguments, and options that are other than those of PANELS; they stand in the same panel.
+    text: What ``--help`` says of the command.
+    names: Names of arguments and options, in the order of ``--help``, with blanks between. Each is
+        a key of PANELS' options or of ``own``.
+    own: By name the arguments, and the options that PANELS lacks or has with another type, default
+        or text. An option is shown in the panel that PANELS has for its name, if it has one.
     """
     known = SHARED | own
     options = {name: known[name] for name in names.split()}
     for name, one in options.items():
-        one.shown.rich_help_panel = PANEL_OF.get(name)
+        if isinstance(one.shown, OptionInfo):
+            one.shown.rich_help_panel = PANEL_OF.get(name)
     return Command(text, options)
 
 

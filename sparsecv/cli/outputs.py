@@ -16,7 +16,8 @@ def refuse_unwritable(asked: SimpleNamespace) -> None:
 
     asked: The values of a command's options; options that it lacks name no file.
     Raises InputError: A path is a folder, its folder does not exist, the file cannot be opened, or
-        two options name the same file. Matplotlib is missing, which --plot and --html need.
+        two options name the same file, however it is written. Matplotlib is missing, which --plot
+        and --html need, or it has no format of the ending of a picture's name.
     """
     if getattr(asked, "plot", None) is not None:
         from ..plots.curves import check_writable
@@ -34,10 +35,10 @@ def refuse_unwritable(asked: SimpleNamespace) -> None:
         with file_faults(f"--{option} {path}"):
             if path.is_dir() or not path.absolute().parent.is_dir():
                 raise InputError(f"--{option} {path}: not a file in an existing folder")
-            if path.absolute() in options:
-                other = options[path.absolute()]
+            if path.resolve() in options:
+                other = options[path.resolve()]
                 raise InputError(f"--{other} and --{option} name the same file {path}")
-            options[path.absolute()] = option
+            options[path.resolve()] = option
             existed = path.exists()
             if str(path) == "-" or (existed and not path.is_file()):
                 continue  # Standard output, or a device or pipe, which is opened once.

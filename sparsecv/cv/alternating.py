@@ -25,8 +25,8 @@ from .results import Array, CVResult, Step
 from .settings import DEFAULT_GAMMAS
 
 # An alternation from one starting γ ends after this many iterations; most alternations end
-# after three. In total there are at most this many times (max_starts + 1): another alternation
-# may start from the best γ of the last phase. The number is a choice.
+# after three. There are at most four alternations: from three starting γ, and from the best γ
+# between them. The number is a choice.
 MAX_ITERATIONS = 10
 
 
@@ -36,15 +36,16 @@ def alternate(
     """Minimise h(γ, τ) over τ and γ in turn.
 
     The τ step evaluates h at the current γ and every τ (or searches for the best τ, as the settings
-    of the surface say). The γ step keeps every fold's support and minimises over γ in [1e-4, 1e4],
-    or between the ends of a grid that went further, for the best few τ; the pair with the least
-    predicted error is next. The alternation ends when a γ comes back, when nothing is gained, or
-    after ten iterations.
+    of the surface say). The γ step keeps every fold's support and minimises over γ from 1e-4, or
+    the least γ that the default grid keeps, to 1e4, and further where γ beyond have been visited,
+    for the best few τ; the pair with the least predicted error is next. The alternation ends when a
+    γ comes back, when nothing is gained, after ten iterations, or when the time is up. Where proofs
+    then change CV errors the alternation begins anew.
 
     Parameters
     ----------
     surface : Surface
-        No γ has been visited yet.
+        No γ has been visited yet, and it has a size above 0.
     need : callable, optional
         What is to be proved, as of :meth:`Surface.prove`.
     start : float, optional
@@ -55,8 +56,9 @@ def alternate(
     Returns
     -------
     CVResult
-        Of every γ visited, in increasing order, with the trace. The best pair visited is
-        ``best()``; it is a local minimum, not a proved global one.
+        Of the γ of the last alternation, in increasing order, with its trace. γ of the default grid
+        at which rounding moves errors noticeably are left out. The best pair visited is ``best()``;
+        it is a local minimum, not a proved global one.
 
     Raises
     ------

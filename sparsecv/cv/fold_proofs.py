@@ -143,10 +143,14 @@ class Prover(ABC):
         return bool(ledger.cells.exact[g, t, ledger.k])
 
     def search_model(self, g: int, t: int, limits: Limits) -> float:
-        """Search the problem of all rows at one cell, whose bound u* bounds every fold's error.
+        """Search the problem of all rows at the cell (g, t); the ledger takes what is found.
 
-        Corollary 3: h_j ≥ u* − u_j, with the objective u_j of fold j's incumbent.
-        Returns: The bound that is found, or 0 without a search.
+        The caller narrows errors by the bound. By Corollary 3 h_j ≥ u* − u_j, with the optimum u*
+        of all rows, or a lower bound on it, and the objective u_j of fold j's incumbent, for folds
+        whose training and held-out rows are all rows.
+
+        Returns: The lower bound on u* that this search gives. It is 0 without a search, where the
+            model is proved already or a limit is reached.
         """
         ledger, k = self.ledger, self.ledger.k
         if ledger.cells.exact[g, t, k] or limits.reached(0) is not None:

@@ -103,11 +103,12 @@ def _in_time(late: Late, unit: Callable[..., Any], *arguments: Any) -> Any:
 
 
 class TimedReport:
-    """Adds the time that is left of a stage to reports.
+    """Adds the time that is left of a stage to reports, once the stage has run for a second.
 
     A stage is a sequence of reports with the same total and a number of units done that does not
-    fall. The time left is that of the units left at the mean time of the units done, and at most
-    the time that the limits of the run leave.
+    fall. Its clock begins at its first report, at which no unit is done. The time left is that of
+    the units left at the mean time of the units done, and at most the time that the limits of the
+    run leave.
 
     report: Takes the reports with the added time.
     limits: Limits of the whole run.
@@ -122,7 +123,8 @@ class TimedReport:
             self._clock = Limits()
         self._done, self._total = done, total
         spent, most = self._clock.elapsed(), self._limits.remaining()
-        # A stage reports the time left once it has run for this many seconds.
+        # A stage reports the time left once it has run for a second. A shorter stage ends before
+        # its line is read.
         if spent >= 1.0 and 0 < done < total:
             rest = spent / done * (total - done)
             what += f", about {rest if most is None else min(rest, most):.0f} s left"

@@ -351,13 +351,16 @@ def _grouped(groups: Any, k: int | None, n: int, seed: Any) -> Folds:
 
 
 def _check_seed(seed: Any) -> None:
-    """Raise an InputError where a seed is neither a seed of NumPy's RandomState nor a generator."""
+    """Raise an InputError unless a seed is None, a whole number from 0 to 2³² − 1 or a generator.
+
+    A generator is a RandomState or a Generator of NumPy.
+    """
     if seed is None or isinstance(seed, (np.random.RandomState, np.random.Generator)):
         return
     if not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**32:
         raise InputError(
             "the seed of the folds (random_state) must be a whole number from 0 to 2**32 - 1, a "
-            f"numpy RandomState or None; got {seed!r}"
+            f"numpy RandomState or Generator, or None; got {seed!r}"
         )
 
 
@@ -386,11 +389,13 @@ def _shuffled(kind: str, k: int, n: int, seed: Any) -> Folds:
 
 
 def _in_time(k: int, n: int, cv: Any) -> Folds:
-    """The folds of scikit-learn's TimeSeriesSplit(k), each of the ⌊n/(k + 1)⌋ rows after the last.
+    """The folds of scikit-learn's TimeSeriesSplit(k).
 
-    The folds are made here because scikit-learn takes a second to import.
+    Each holds out the ⌊n/(k + 1)⌋ rows after those of the fold before it, the last one up to the
+    last row, and trains on all rows before its own. The folds are made here because scikit-learn
+    takes a second to import.
 
-    cv: What the user gave.
+    cv: What the user gave, for the message.
     Raises InputError: There are fewer than 2 folds, or too few rows.
     """
     if k < 2:
@@ -456,6 +461,8 @@ def checked_partition(
 ) -> tuple[Index, int]:
     """Checked folds of n rows: the fold of every row, shape (n,), and the number of folds.
 
+    label, shape (n,): The fold of every row, whole numbers from 0 to k − 1 that are all used
+        (``Folds.label``). None, where the folds are no partition of the rows, is refused.
     nested: Whether pairs of folds are left out, which needs at least 3 folds.
     weights, shape (n,), optional: Weights of the rows.
     Raises InputError: The folds do not hold out every row exactly once, are too few, or a fold has
@@ -466,9 +473,11 @@ def checked_partition(
             "nested cross-validation and stability need folds that hold out every row exactly once "
             "and train on the rest"
         )
-    found = np.asarray(label, dtype=np.intp)
-    k = int(found.max()) + 1 if found.size else 0
-    if found.shape != (n,) or k < 2 or np.unique(found).size != k:
+    given = np.asarray(label)
+    found = given.astype(np.intp)
+    k, whole = int(found.max(initial=-1)) + 1, bool((found == given).all())
+    used = np.unique(found)
+    if found.shape != (n,) or k < 2 or not (whole and np.array_equal(used, np.arange(k))):
         raise InputError(f"folds must label {n} rows 0..k-1 with k >= 2 and none empty")
     if nested and k < 3:
         raise InputError(f"nested cross-validation needs at least 3 folds; got {k}")

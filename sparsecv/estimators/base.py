@@ -227,7 +227,8 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
     def _checked_columns(self, X: ArrayLike, fill: bool = True) -> Any:
         """Rows to predict, checked and dense, with the columns that ``coef_`` counts, shape (n, p).
 
-        X: A table as of :meth:`predict`.
+        X: A table as of :meth:`predict`. Of a frame, a model from a file that has levels, fills or
+            codes of missing values reads the columns that predictions need; all others are 0.
         fill: Whether missing values are filled, where they may be missing; else they are NaN.
         Raises InputError, or a ValueError of scikit-learn: The table is not as the one fitted to.
         """
@@ -253,7 +254,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
                     known = np.where(np.isin(known, saved.codes), np.nan, known)
                 values = validate_data(self, known, reset=False, **checks)
             except ValueError:
-                if given is not None:  # This raises an error that names the first cell at fault.
+                if given is not None:  # Text and infinite values get an error that names the cells.
                     encoded_frame(Coding(given), X, missing_allowed=True, unknown="error")
                 raise
         values = as_dense(values, "pass fewer rows at a time")

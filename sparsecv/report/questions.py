@@ -2,7 +2,7 @@
 
 Estimators and the command ask these questions, and a fit asks none of them by itself. The frames
 are those of :mod:`sparsecv.report.frames`. Where a function takes ``seconds``, its searches end
-after so many; None is no limit.
+after so many. None is no limit but for ``alternatives_of_sizes``, which says its own.
 
 Without it a fit has a model, and tells nothing of its rivals.
 """
@@ -43,10 +43,12 @@ if TYPE_CHECKING:
 
 
 def alternatives_of_sizes(result: Result, n: int, seconds: float | None) -> DataFrame:
-    """The n best subsets of every size, a row of the frame for each.
+    """The n best subsets of every size, n ≥ 1: the frame of the estimators' ``alternatives``.
 
-    They are ranked by the objective on all rows. Where rows were held out, the frame has their CV
-    errors, too.
+    They are ranked by the objective on all rows at the γ of their size. CV errors are NaN where no
+    rows were held out, or where the time ends before every fold has its errors.
+
+    seconds: None lets the searches take ``schedule.DEFAULT_SECONDS``.
     """
     if (held_out := result.held_out) is not None:
         subsets = subsets_by_size(*held_out)

@@ -116,9 +116,13 @@ def development_set(
 def _learner(
     estimator: Any, grid: Any, X: Any, y: Any, *, loss: Any = "auto", n_jobs: int | None = None
 ) -> tuple[EstimatorLearner, int | None]:
-    """The learner whose candidates are all combinations of a grid, and its number of jobs.
+    """The learner whose candidates are all combinations of a grid, and ``n_jobs`` as it came.
 
+    Callers hand on their options unread, of which the learner takes the loss.
+
+    grid: A mapping of the names of hyperparameters to lists of values.
     loss, n_jobs: The options of :func:`~sparsecv.risk.k_fold`.
+    Raises InputError: The loss has an unknown name.
     """
     candidates = list(ParameterGrid(dict(grid)))
     return EstimatorLearner(estimator, candidates, X, y, checked_loss(loss, estimator)), n_jobs

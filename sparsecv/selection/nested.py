@@ -213,13 +213,16 @@ def peer_errors(
     peers: Callable[[RowFolds], Mapping[str, Array]],
     groups: Any = None,
 ) -> dict[str, PeerError]:
-    """The errors of other learners on the outer folds of a nested error.
+    """The errors of other learners on the outer folds of a nested error, by the learners' names.
+
+    A learner that has no coefficients in some fold is left out. Once the time is up no further fold
+    begins, and the result is empty.
 
     study, cv, groups: As :func:`nested_error` took them.
     own: The nested error.
-    peers: Takes the training rows of an outer fold, in their own folds, and returns coefficients of
-        the solved columns under the names of learners. Once the time is up no further fold begins,
-        and the dictionary is empty.
+    peers: Takes the training rows of an outer fold, in folds of their own, and returns under the
+        name of each learner its coefficients of the solved columns, shape (p,).
+    Raises InputError: The rows are not in memory.
     """
     rows, squares = _given_rows(study, groups), dict[str, list[float]]()
     for train, test in list(own.outer.splits())[: own.folds]:
@@ -229,6 +232,7 @@ def peer_errors(
         plain = replace(design, asked=None)  # Bounds on coefficients are those of the fit alone.
         for name, beta in peers(data).items():
             coef, intercept = plain.coefficients(beta)
+            # Predictions need neither τ nor γ, which are 0 here.
             model = Model(np.flatnonzero(coef), coef, intercept, 0, 0.0)
             squares.setdefault(name, []).append(_squares(rows.some(test), model, fills)[0])
     sums, weights = own.sums.T

@@ -392,21 +392,28 @@ class Removal(NamedTuple):
         return None
 
     def example(self, most: int, limits: Limits) -> tuple[list[int], Index]:
-        """Rows, at most so many, without which another support is better, if any; and that one.
+        """From 2 to ``most`` rows without which another support is better, and that support.
 
-        For each of the next best supports the rows are tried whose removal, one by one, favours the
-        support most. The fewest rows are returned of which a fit to the other rows confirms it.
+        Single rows are not tried, as ``row_influence`` has tried them. For each of the next best
+        supports, rows are left out in the order of how much each alone favours it over the fitted
+        support, until a fit to the rows left confirms that it is better. The fewest such rows are
+        returned, in increasing order; no rows and the fitted support where none are confirmed.
+
+        limits: Once one of them is reached nothing more is tried.
         """
         problem, rows = self.problem, self.deleted.rows
         found, best = list[int](), self.support
         (ranked,) = n_best_subsets(self.rivals, [self.rivals.tau], RIVALS, limits=limits)
-        for rival in [one.support for one in ranked]:
+        rivals = [one.support for one in ranked]
+        for rival in (one for one in rivals if not np.array_equal(one, self.support)):
             fits = [self.fit(problem, rows, one) for one in (self.support, rival)]
             drops = [fit.residual**2 / (1.0 - fit.leverage) for fit in fits]
             order = np.argsort(drops[0] - drops[1], kind="stable")
             for r in range(2, most + 1):
+                if limits.reached(0) is not None:
+                    return found, best
                 whole = self.data.without(order[:r]).replace(gamma=problem.given_gamma)
-                if limits.reached(0) is None and lead_of(whole, self.support, rival) < 0.0:
+                if lead_of(whole, self.support, rival) < 0.0:
                     found, best, most = sorted(order[:r].tolist()), rival, r - 1
                     break
         return found, best

@@ -59,8 +59,10 @@ def resolved_rule(settings: Settings, protocol: str) -> tuple[str, str]:
     """The rule that is taken, and why, in words that can stand behind the name of the rule.
 
     settings: What is asked of the fit. The rule that it names is not checked here. Where it names
-        none the rule is projected, or minimum where the least CV error alone is looked for.
+        none the rule is projected. It is minimum with the method search, over a range of γ, by the
+        protocol paper, and where a certificate is wanted.
     protocol: "honest" or "paper".
+    Raises InputError: The γ of the settings cannot be read.
     """
     gammas = asked_gammas(settings.gammas)
     if settings.rule is not None:

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 from sklearn import get_config
 from sklearn.base import clone, is_classifier
-from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, check_cv
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
+from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _check_method_params, has_fit_parameter
 
-from ..design.folds import Folds, make_folds
+from ..design.folds import Folds, check_groups, make_folds
 from ..errors import InputError
 from .fold_losses import Array, Index
 from .losses import Loss
@@ -75,28 +76,28 @@ class EstimatorLearner:
 def folds_for(estimator: Any, cv: Any, X: Any, y: Any, seed: Any, groups: Any = None) -> Folds:
     """The folds that a user asked for; K folds are stratified for a classifier.
 
-    cv: A number of folds, also as text, or what else ``make_folds`` takes, which stays as it is.
+    cv: A number K of folds, also as text, or what else ``make_folds`` takes, which stays as it is.
     X, y, shape (n, p) and (n,): The rows.
-    seed: Decides how rows are shuffled into K folds.
+    seed: A whole number, a RandomState of NumPy or None, by which rows are shuffled into K folds;
+        where folds are not stratified also a Generator.
     groups, shape (n,): The group of every row; a fold holds whole groups.
     Raises InputError: Such folds cannot be made of these rows.
     """
     n = len(y)
     if isinstance(cv, str) and cv.strip().isdecimal():
         cv = int(cv)
-    if not isinstance(cv, Integral) or not is_classifier(estimator):
+    by_class = is_classifier(estimator) and type_of_target(y) in ("binary", "multiclass")
+    if not isinstance(cv, Integral) or not by_class:
         return make_folds(cv, n, seed=seed, X=X, y=y, groups=groups)
-    splitter: Any = check_cv(int(cv), y, classifier=True)
-    if groups is not None and isinstance(splitter, StratifiedKFold):
-        splitter = StratifiedGroupKFold(int(cv))
-    elif groups is not None:
-        return make_folds(int(cv), n, seed=seed, X=X, y=y, groups=groups)
-    splitter.shuffle, splitter.random_state = True, seed
+    if groups is not None:
+        check_groups(groups, n)
+    splitter = StratifiedKFold if groups is None else StratifiedGroupKFold
     try:
-        pairs = list(splitter.split(np.zeros((n, 1)), y, groups))
-    except ValueError as error:  # There are more folds than rows.
+        folds = splitter(int(cv), shuffle=True, random_state=seed)
+        pairs = list(folds.split(np.zeros((n, 1)), y, groups))
+    except ValueError as error:  # K is below 2 or above the rows of every class; or a bad seed.
         raise InputError(" ".join(str(error).split())) from None
-    return make_folds(pairs, n)
+    return make_folds(pairs, n, groups=groups)
 
 
 def weight_params(estimator: Any, weights: Array) -> dict[str, Array]:

@@ -111,11 +111,13 @@ def _point(cell: str) -> str:
 def level_text(cell: Any) -> str:
     """The canonical text of a cell of a factor, the same in every kind of table.
 
-    The cells 1, 1.0 and "1" are "1", True, "true" and "TRUE" are "True", and text loses the blanks
-    around it.
+    A number has no exponent, no zeros at its end and no point without digits behind it: 1, 1.0, "1"
+    and "1.00" are "1", 1e-05 and "0.00001" are "0.00001", and −0 is "0". True, "true" and "TRUE"
+    are "True". Text loses the blanks around it, and text with an exponent, such as "1E5", is no
+    number here.
     """
-    if isinstance(cell, (float, np.floating)) and float(cell).is_integer():
-        cell = int(cell) if abs(float(cell)) < 2.0**53 else cell
+    if isinstance(cell, (float, np.floating)) and np.isfinite(cell):
+        cell = np.format_float_positional(cell, trim="-")
     text = str(cell).strip()
     if text.lower() in ("true", "false"):
         return text.capitalize()

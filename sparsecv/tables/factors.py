@@ -321,7 +321,7 @@ def _write_levels(
             f"levels: {quoted_names(levels)}"
         )
         # This helps cross_val_score, too, where the training rows of a fold lack a rare level.
-        zero = "pass unknown='zero' (--unknown zero), which gives such a row no level"
+        zero = "pass unknown='zero' (--unknown zero), which gives such a row 0 for every level"
         faults.add(name, what, [zero, "correct it"], other)
 
 

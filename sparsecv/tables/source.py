@@ -55,10 +55,11 @@ class Source:
         """The cells of some columns as text, row by row; a missing cell is an empty text.
 
         The result is empty without columns. Every column is read as a factor, whose cells are kept
-        as they are written.
+        as they are written, without the blanks around them.
 
-        columns: The names that --id of ``sparsecv predict`` gives.
-        Raises InputError: A column is unknown.
+        columns: The names that --id of ``sparsecv predict`` gives. A name may occur twice; the
+            texts stand in this order.
+        Raises InputError: A column is unknown, or the table cannot be read.
         """
         for name in columns:
             if name not in self.names:

@@ -116,10 +116,11 @@ class Table:
         return f"{self.target_name}{less}"
 
     def take_off(self, offset: FloatArray, name: str) -> None:
-        """Take an offset, shape (n,), off the response; y is what is left from here on.
+        """Take an offset off the response; y is what is left from here on.
 
-        name: That of the offset.
-        Raises InputError: What is left is too large for a number.
+        offset, shape (n,): The offset, which is finite, as y is.
+        name: The name of the offset.
+        Raises InputError: What is left is too large for a number; the table is of no use then.
         """
         with np.errstate(over="ignore"):
             self._y = self._y - offset

@@ -189,6 +189,12 @@ def test_outer_folds_start_unasked_after_short_fits_alone() -> None:
         assert run_json("cv", "t.csv", "--gamma", "1", "--nested")["nested"] is not None
 
 
+def test_arguments_stand_in_no_panel_of_options(capsys: Capture) -> None:
+    assert main(["verify", "--help"]) == 0
+    panels = capsys.readouterr().out.split("╭─ ")[1:]
+    assert [panel.split(" ")[0] for panel in panels if " certificate " in panel] == ["Arguments"]
+
+
 def test_version_help_and_data_sets(capsys: Capture) -> None:
     for arguments, words in (
         (["--version"], [f"sparsecv {sparsecv.__version__}\n"]),

@@ -193,6 +193,14 @@ def test_texts_that_are_no_grid(option: str, texts: str, capsys: Capture) -> Non
         complaint(capsys, ["cv", table, f"{option}={text}"], [option[2:]])
 
 
+@pytest.mark.usefixtures("nothing_is_searched")
+def test_two_spellings_of_one_file(capsys: Capture) -> None:
+    write_csv(Path("t.csv"), *growing_columns())
+    Path("sub").mkdir()
+    files = ["--json", "o.json", "--save", "sub/../o.json"]
+    complaint(capsys, ["cv", "t.csv", *files], ["--json and --save name the same file"])
+
+
 def test_what_is_unusual_is_no_fault(capsys: Capture) -> None:
     """More threads than work, columns that depend, two rows, γ at the ends of the numbers."""
     X, y = growing_columns()

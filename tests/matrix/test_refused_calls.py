@@ -19,7 +19,7 @@ import polars as pl
 import pytest
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import RepeatedKFold, ShuffleSplit
-from sklearn.neighbors import KNeighborsRegressor
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from support.constrained import resolved
 from support.problems import grown
 from support.tables import NAMES_OF_FIVE as NAMES
@@ -28,6 +28,7 @@ from support.tables import five_columns
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV, StabilityCV, risk
 from sparsecv import solvers as s
 from sparsecv.solvers import SparseRidgeProblem
+from sparsecv.stability import partial_errors
 
 X, Y = five_columns()  # 40 rows
 X0, Y0 = np.arange(12.0).reshape(4, 3) ** 1.5, np.array([1.0, -2.0, 0.5, 3.0])
@@ -288,6 +289,10 @@ risk.leave_p_out(**MODEL, p=40) -> leave-p-out
 risk.leave_p_out(**MODEL, p=1, most=0) -> most
 risk.repeated_k_fold(**MODEL, repeats=0) -> repeats
 risk.k_fold(**MODEL, loss="cubed") -> loss
+risk.k_fold(KNeighborsClassifier(), X, Y > 0.0, cv=1) -> n_splits=2
+risk.k_fold(KNeighborsClassifier(), X, Y > 0.0, cv=41) -> n_splits=41
+partial_errors(KNeighborsRegressor(), [-1, 1, -1, 1], 2, nested=False) -> label 4 rows 0..k-1
+partial_errors(KNeighborsRegressor(), [0.0, 0.9, 1.0, 1.0], 2, nested=False) -> label 4 rows 0..k-1
 risk.nested_cv(**SEARCH, inner="x") -> inner
 risk.nested_cv(**SEARCH, cv=2) -> 3 folds
 risk.nested_cv(**SEARCH, cv=RepeatedKFold(n_splits=4, n_repeats=2)) -> every row exactly once
@@ -414,7 +419,16 @@ STARTS = ([3], [0, 3], [-1, 0], [0.5], [True, False, True])
 SMALL, TWO = {"gamma": [1.0], "tau": [1]}, Constraints(include=[0, 1])
 WIDE = np.random.default_rng(0).standard_normal((3, 169))
 # Of these the table alone makes use.
-USED = (KNeighborsRegressor, RepeatedKFold, ShuffleSplit, grown, risk, s)
+USED = (
+    KNeighborsClassifier,
+    KNeighborsRegressor,
+    partial_errors,
+    RepeatedKFold,
+    ShuffleSplit,
+    grown,
+    risk,
+    s,
+)
 
 
 def refused() -> list[Any]:

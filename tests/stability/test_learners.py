@@ -193,3 +193,11 @@ def test_losses_are_what_they_say() -> None:
     assert found.loss_ == "fourth"
     with pytest.raises(InputError, match="one number per row"):
         StabilityCV(Ridge(), values, loss=lambda y, f: 1.0, **options).fit(X, y)
+
+
+def test_stratified_folds_know_their_groups() -> None:
+    X, y = make_classification(60, 4, random_state=0)
+    groups = np.repeat(np.arange(20), 3)
+    found = StabilityCV(LogisticRegression(), {"C": [1.0]}, cv=3).fit(X, y, groups=groups)
+    assert np.array_equal(found.folds_.groups, groups)
+    assert all(np.unique(found.folds_.label[groups == g]).size == 1 for g in range(20))

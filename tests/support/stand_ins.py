@@ -79,6 +79,7 @@ TARGETS = {
     "prove_cells": "cv.prove_cells.CellProver.prove",
     "prove_sizes": "cv.prove_sizes.SizesProver.prove",
     "relaxation_of_a_fold": "cv.fold_proofs.perspective_relaxation",
+    "rows_left": "design.fold_data.RowFolds.without",
     "run_search": "solvers.branching.search.Search.run",
     "search_of_a_fold": "cv.fold_proofs.searched",
     "search_model": "cv.fold_proofs.Prover.search_model",

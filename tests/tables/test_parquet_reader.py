@@ -94,6 +94,17 @@ def test_parquet_levels(tmp_path: Path) -> None:
         check(source, expected, source.feature_names, "y")
 
 
+def test_levels_of_numbers_are_those_of_text(tmp_path: Path) -> None:
+    """A declared factor of numbers has the same levels from a file of text and of numbers."""
+    codes = ["0.00001", "0.25", "100000000000000000", "-3"]
+    text = tmp_path / "t.csv"
+    text.write_text("d,y\n" + "".join(f"{codes[k % 4]},{k}\n" for k in range(12)))
+    numbers = pa.array([float(codes[k % 4]) for k in range(12)])
+    file = save_parquet(tmp_path / "t.parquet", d=numbers, y=pa.array(range(12)))
+    of_text, of_numbers = (resolve(path, factors=["d"]).feature_names for path in (text, file))
+    assert of_text == of_numbers == [f"d={code}" for code in ("-3", *codes[:3])]
+
+
 def test_parquet_text_and_dates(tmp_path: Path) -> None:
     y = pa.array([1.0, 2.0, 3.0, 4.0])
     day = datetime.date(2024, 1, 5)

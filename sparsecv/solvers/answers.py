@@ -64,8 +64,8 @@ class PathProblem:
         where the support is the best, 0 where nothing. Rounding is to be taken off.
     reach, shape (γ,): The number ``reach`` of that tree, on which the rounding of its bounds
         depends; 0 where there was none.
-    left_open, gave_up, shape (γ,): Whether the last tree at a γ was left before its end, and
-        whether the last searches there have reached a limit.
+    left_open, gave_up, shape (γ,): Whether the last tree at a γ, or the searches there, were left
+        before their end, and whether the searches have reached a limit.
     """
 
     def __init__(
@@ -314,9 +314,14 @@ class Exact(Solver):
         where: NDArray[np.bool_],
         tree: SizesTree | None = None,
     ) -> None:
-        """Prove some sizes at one γ by the searches of the plan.
+        """Search for some sizes at one γ by the searches of the plan; ``path`` takes what is found.
 
-        where, shape (τ,): The sizes.
+        Without ``keeps_unproved`` the sizes that a limit has left unproved have grown supports, and
+        no leaves are kept. That is not how the work has ended then, as :meth:`PathProblem.fitted`
+        notes what is not proved.
+
+        where, shape (τ,): Marks the sizes, at least one.
+        limits: Those of all γ together.
         tree: The tree of all sizes that was left open at this γ.
         """
         found, sizes = path.found, path.sizes[where]

@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from support.counted_attacks import counted_units
+from sklearn.model_selection import KFold
+from support.counted_attacks import counted_units, problem_of
 from support.fresh import draws
 from support.inside import UnitConstraints
 
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV
-from sparsecv.errors import InputError
+from sparsecv.errors import InputError, UnprovedWarning
+from sparsecv.solvers import SparseRidgeProblem, solve, support_path
 
 
 def test_no_search_errs_where_units_count_more_than_once() -> None:
@@ -28,6 +30,47 @@ def test_sizes_and_models_of_constraints() -> None:
     assert rules.most_columns(3) == 4
     assert rules.by_units.max_size == 3
     assert rules.restricted([0, 3, 4]).max_size == 5
+
+
+@pytest.mark.parametrize("gamma", [0.0, 1.0])
+def test_a_column_that_is_left_of_a_factor_counts_as_the_factor(gamma: float) -> None:
+    """Every unit has one column, the first counts twice, and two columns are nearly the same."""
+    rng = np.random.default_rng(0)
+    rules = UnitConstraints.of(5, unit=[0, 0, 1, 2, 3], cost=[2, 2, 1, 1, 1])
+    rules = rules.restricted([0, 2, 3, 4])
+    X = rng.standard_normal((40, 4))
+    X[:, 2] = X[:, 1] + 1e-9 * rng.standard_normal(40)
+    y = X @ [3.0, 2.0, 0.5, 0.1] + rng.standard_normal(40)
+    problem = problem_of(X, y, gamma, rules)
+    path = support_path(problem, [gamma], [1, 2, 3], solver="exact")
+    assert [rules.size_of(path.support(0, t)) for t in range(3)] == [1, 2, 3]
+    with pytest.raises(InputError, match="groups of columns"):
+        solve(problem.replace(tau=2), backend="highs")
+
+
+def test_a_size_above_the_number_of_columns_loses_as_much_as_all_columns() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((20, 3)), rng.standard_normal(20)
+    X[:, 2] = X[:, 1]
+    given = SparseRidgeProblem.from_gram(X.T @ X, X.T @ y, y @ y, gamma=1e-3, tau=3)
+    how = {"gamma": 1e-3, "constraints": UnitConstraints.of(3, cost=[2, 1, 1])}
+    problems = [SparseRidgeProblem.from_rows(given.data, tau=tau, **how) for tau in (3, 4)]
+    losses = [problem.data_loss(1.0) for problem in problems]
+    assert 0.0 < losses[0] == losses[1]
+
+
+def test_no_column_of_a_factor_is_left_in_some_folds() -> None:
+    """A fold of the rows has one column of a pair that counts two, beside near copies."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 4))
+    X[10:, 1] = 0.0
+    X[:, 3] = X[:, 2] + 1e-9 * rng.standard_normal(40)
+    y = X @ [3.0, 1.0, 2.0, 0.5] + rng.standard_normal(40)
+    asked = {"gammas": [0.0], "taus": [1, 2, 3], "rule": "minimum", "cv": KFold(4)}
+    pair = Constraints(groups={"g": [0, 1]})
+    with pytest.warns(UnprovedWarning):
+        model = SparseRidgeCV(**asked, nested=True, constraints=pair).fit(X, y)
+    assert model.path_["tau"].tolist() == [1, 2, 3]
 
 
 def test_sizes_of_several_supports_are_those_of_each() -> None:

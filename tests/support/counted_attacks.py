@@ -50,6 +50,11 @@ def drawn(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, UnitConstra
         cost=rng.integers(1, widths + 1)[unit],
         bounds=(low, np.inf),
     )
+    if rng.random() < 0.3:  # A unit that loses columns counts as before.
+        kept = np.sort(rng.choice(p, int(rng.integers(1, p + 1)), replace=False))
+        kept = np.union1d(kept, np.flatnonzero(rules.include[unit]))
+        if not rules.exclude[unit[kept]].all():
+            return X[:, kept], y, rules.restricted(kept)
     return X, y, rules
 
 

@@ -11,6 +11,7 @@ back end of the package.
 from __future__ import annotations
 
 import warnings
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -106,7 +107,9 @@ def claimed(oracle: Oracle, solver: str = "MOSEK") -> Claim:
     if its settings ask for no relative gap.
 
     solver: Name of a solver in cvxpy that takes second-order cones and 0–1 variables.
-    Raises SolverUnavailable: The solver has no licence.
+    Returns: The claim; where the solver gives up, one of status FAILED with the bound that the
+        oracle has. A better support of the solver becomes the incumbent of the oracle.
+    Raises SolverUnavailable: cvxpy or mosek is missing, or MOSEK has no licence.
     """
     model, z, constant = perspective_model(oracle)
     options = _mosek_options(oracle) if solver == "MOSEK" else {}
@@ -148,7 +151,8 @@ def solved(
     The model's variables hold the best solution, if the solver has found one.
     """
     data, chain, inverse = model.get_problem_data(solver, solver_opts=options)
-    with warnings.catch_warnings(), mosek_guarded():
+    guarded = mosek_guarded() if solver == "MOSEK" else nullcontext()
+    with warnings.catch_warnings(), guarded:
         warnings.simplefilter("ignore")
         raw = chain.solve_via_data(model, data, False, False, options)
         if solver == "MOSEK":

@@ -41,7 +41,7 @@ quiet_stdout = SharedByThreads(_silence)
 
 @contextmanager
 def mosek_guarded() -> Iterator[None]:
-    """Turn MOSEK's complaints about its licence into one line."""
+    """Turn errors of MOSEK whose text has the word license into a SolverUnavailable of one line."""
     try:
         yield
     except Exception as error:

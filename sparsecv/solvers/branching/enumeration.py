@@ -54,7 +54,11 @@ class Enumeration:
         return [self._best(size, limits) for size in self.sizes.tolist()]
 
     def _best(self, size: int, limits: Limits) -> Answer:
-        """The best support of a size where no constraints are asked for."""
+        """The best support of a size where no constraints are asked for.
+
+        Once a limit is reached it is the best known support, with the bound 0; without any the
+        first columns serve. The work is what was visited for all sizes so far.
+        """
         problem, search = self.problem, self.search
         given = [start for start in self.starts if start.size == size]
         found, least, status = search.candidates(min(size, search.active.size), given, limits)

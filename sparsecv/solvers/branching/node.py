@@ -211,7 +211,10 @@ def bound_here(st, node, k):
 
 @kernel(inner=True)
 def of_columns(st, node):
-    """Whether a node is one of columns; if so, its decisions of columns go to ``st.decided``."""
+    """Whether a node is one of columns; if so, its decisions of columns go to ``st.decided``.
+
+    On entry some units have several columns (``units.single`` is 0).
+    """
     units, state = st.terms.units, node.state[0]
     for u in range(state.shape[0]):
         free_group = st.kind[u] == GROUP and state[u] == FREE

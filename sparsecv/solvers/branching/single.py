@@ -269,11 +269,14 @@ class BelowRoot:
         """Search until no node is open or a limit is reached.
 
         A limit of nodes counts those of earlier calls, too, and the root for one.
+
+        Returns: What is proved so far.
         """
         ended = self._head_start(limits) if self.last is None else None
         if self.last is not None:
             ended = self.last.run(limits)
-        return self._answer(ended or Status.TIME_LIMIT, limits)
+        assert ended is not None  # A search without a pause says how it has ended.
+        return self._answer(ended, limits)
 
     def _head_start(self, limits: Limits) -> Status | None:
         """Search the plain tree alone; None once ``last`` is the search that goes on after that."""

@@ -128,6 +128,10 @@ class SizeSearch:
         """Search until every size is proved, a limit is reached, or nothing is left to try.
 
         The searches of :func:`ways` take their turns. ``answers`` take what they find.
+
+        limits: A limit of nodes counts those of all searches together, and those that a given tree
+            had before.
+        Returns: This object.
         """
         problem, ended = self.problem, False
         asked = problem.constraints

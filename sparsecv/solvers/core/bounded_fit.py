@@ -154,6 +154,7 @@ def steepest(fit, m, n, refused, ridge, curvature):
     column gains g²/ℓ², where the free columns leave ℓ of its length, and g is its slope: the
     product of what they leave of the column and of y. ``fit.left`` is work space.
 
+    m, n: The columns at hand are ``fit.columns[:m]``, and n of them are free.
     refused: A column that is not freed, or −1.
     ridge, curvature: Numbers that :func:`fit_inside` explains; the weights w_i are
         ``LACKING_SHARE`` times the larger of ridge and curvature·ℓ_i².
@@ -184,6 +185,8 @@ def steepest(fit, m, n, refused, ridge, curvature):
             share = dot(fit.work[c], fit.left, rows) / fit.triangle[c, c] ** 2
             add(fit.left, fit.work[c], -share, rows)
         slope, left = dot(fit.left, y, rows), np.sqrt(dot(fit.left, fit.left, rows))
+        # Columns that rounding has moved are what the fit is of, so that this product alone is
+        # rounded: one rounding for every term, and eight to spare.
         off = (rows + 8.0) * EPS * left * length
         if w > 0.0:
             lacking += most_worth(slope, off, w, below, above)
@@ -193,6 +196,7 @@ def steepest(fit, m, n, refused, ridge, curvature):
         independent = left > fit.nothing[i]
         if room and independent and i != refused and abs(slope) > most * left:
             at, most = i, abs(slope) / left
+    # A slope up to this share of the terms that it is summed from is rounding: a choice.
     return at if most > 4.0 * EPS * size else -1, lacking
 
 

@@ -80,6 +80,7 @@ class CertifiedTable:
     names: Of the columns that models choose from, and of the response.
     cells: Decimal strings of these columns.
     data: The bytes of the CSV file that has them.
+    intercept: Whether training rows are centred by their means.
     scale: "unit-variance", "unit-norm" or "none".
     divisors, shape (p,): What the scale divides columns by.
     """
@@ -99,6 +100,10 @@ class CertifiedTable:
 
         A cell is the shortest decimal that is read as the same number. ``scale`` and ``divisors``
         are only noted.
+
+        rows: They are finite.
+        names: Those of the p columns, then of the response.
+        Raises InputError: Two names are the same, or a name cannot be printed.
         """
         if len(set(names)) < len(names):
             raise InputError("a certificate names columns, and two of these have the same name")

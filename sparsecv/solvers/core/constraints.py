@@ -172,14 +172,14 @@ class UnitConstraints:
         asked = {
             "included columns": self.include.any(),
             "excluded columns": self.exclude.any(),
-            "groups of columns": self.grouped,
+            "groups of columns": self.grouped or self.weighted,
             "signs or bounds": self.bounded,
         }
         return [words for words, there in asked.items() if there]
 
     @property
     def plain(self) -> bool:
-        """Whether nothing is asked, so that every subset of columns is allowed."""
+        """Whether nothing is asked: every subset is allowed, and its columns are its size."""
         return not self.kinds
 
     @cached

@@ -342,10 +342,10 @@ class SparseRidgeProblem:
         Parameters
         ----------
         upper : float
-            The objective of a support of at most ``size`` columns; ∞ where none is known, and the
-            matrix then adds nothing.
+            The objective of a support of this size; ∞ where none is known, and the matrix then adds
+            nothing.
         size : int, optional
-            By default τ.
+            What the support counts; by default τ. Without groups it has no more columns.
         given_gamma : bool
             Whether the search worked with the γ that was given.
 
@@ -358,13 +358,14 @@ class SparseRidgeProblem:
         if self.data.gram is None or not upper < math.inf:
             return added
         off, least, squares = self.data.gram
-        k = self.tau if size is None else size
+        k = min(self.tau if size is None else size, self.p)
         if self.constraints.grouped:  # A size counts groups, of any number of columns.
             k = self.p
         longest = math.sqrt(float(np.sort(squares[: self.p])[self.p - k :].sum()))
         square = (math.sqrt(squares[self.p]) + self._summed(longest, upper)) ** 2
         if least > 0.0:
             square = min(square, (k + 1) * 2.0 * upper / least)
+        # One per cent is more than rounding takes off these formulas.
         return added + float(1.01 * off * square)
 
     def data_losses(self, uppers: Array, sizes: Iterable[int], given_gamma: bool = False) -> Array:

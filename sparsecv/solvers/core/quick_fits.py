@@ -139,8 +139,10 @@ def _fit_within_bounds(
     """Fit again, within the problem's bounds, the supports whose ridge fits lie outside of them.
 
     given, shape (γ, τ, most): The table's supports, as columns of the problem, ended by −1.
-    coef, objective, shape (γ, τ, most) and (γ, τ): Hold the ridge fits, and take the new ones. An
-        objective becomes NaN where the columns of the table have no fit at that γ.
+    gammas, shape (γ,): The γ that the table serves.
+    coef, objective, shape (γ, τ, most) and (γ, τ): Hold the ridge fits, and take the new ones. The
+        objective of a support whose ridge fit lies outside the bounds becomes NaN where all columns
+        of the table together have no fit at that γ.
     lacking: As :func:`quick_fits` takes it, for the γ of the table.
     """
     asked, m = problem.constraints, table.used.size

@@ -279,9 +279,10 @@ class Rows:
         """``zero_share`` where columns are dependent up to rounding, over √σ.
 
         Here σ is the number ``Independence.least``. Rounding moves the p columns by η = off·√p of
-        their lengths. With γ/2 = 2ησ, in units of the longest column's squared length, it makes
-        coefficients of at most η/γ along a dependence, fewer than 1/σ, and the working γ adds at
-        most γ/(2σ²) = 2η/σ of yᵀy to an objective.
+        their lengths, so that a dependence has a singular value of up to η. With γ/2 = 2ησ, in
+        units of the longest column's squared length, a fit has coefficients of at most η/(γ/2) =
+        1/(2σ) along it, less than the 1/σ along other directions, and the working γ adds at most
+        (γ/2)/σ² = 2η/σ of yᵀy to an objective.
         """
         return math.sqrt(2.0 * self.off * math.sqrt(self.X.shape[1]))
 

@@ -229,7 +229,14 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
         self._cache = KernelCache(self)
 
     def compile(self, sig: Any) -> Any:
-        """Compile or load the machine code for the argument types ``sig``, and time that."""
+        """Compile or load the machine code for the argument types ``sig``, and time that.
+
+        Of nested calls the outermost counts the time of all. Code that is new in this process is
+        noted in ``known``, and callers of a kernel that is called by name get nothing to copy.
+
+        sig: A tuple of numba's types, or a signature.
+        Returns: What numba's own method returns, the entry point of the code.
+        """
         with _lock, nullcontext() if _open else _compiling():
             known = self.known  # Before the compiling, as the first look turns on the files.
             _open.append((self, []))

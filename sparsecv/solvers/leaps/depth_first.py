@@ -306,7 +306,8 @@ def advance(tree, max_nodes):
     """Search on for at most ``max_nodes`` nodes, depth first, from where the call before left.
 
     A node's children drop one free member each; ``cursor`` is the member whose child comes next,
-    ``loss`` the node's objective.
+    ``loss`` the node's objective less that of the fit on all columns. A child counts as a node,
+    whether it is visited or skipped. On entry :func:`begin` has made the root.
 
     Returns: Whether the tree is exhausted.
     """

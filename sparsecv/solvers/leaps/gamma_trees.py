@@ -173,11 +173,15 @@ class GammaTrees:
         return self.tree.has_ended
 
     def list_supports(self, at: SparseRidgeProblem, sizes: NDArray[np.intp]) -> None:
-        """Enter in ``listed`` what a tree that has just ended says of the sizes it has searched.
+        """Enter in ``listed``, at the γ of ``at``, what the tree says of sizes it has searched.
 
-        The bounds are used at other γ, where nothing else allows for the rounding at this one. So
-        it is taken off here: ``tie`` is the share by which losses may be off, and the margin what
-        the rounding of fits, and a working γ, may add to objectives.
+        The tree has just ended, and its ``margin`` is above 0, so that no coefficient has bounds
+        and no unit counts more than once. The bounds are used at other γ, where nothing else allows
+        for the rounding at this one. So it is taken off here: ``tie`` is the share by which losses
+        may be off, and the margin what the rounding of fits, and a working γ, may add to
+        objectives.
+
+        sizes, shape (k,): Sizes whose lists are complete. What is known of other sizes stays.
         """
         lists, m = self.tree.lists, self.table.units.size
         losses, found = lists.loss[sizes, 0], lists.found[: m + 1, 0, :4]
@@ -188,6 +192,7 @@ class GammaTrees:
         # An earlier tree may have listed other sizes at this γ.
         nothing = np.full(m + 1, -np.inf), np.zeros_like(found)
         bound, masks = (array.copy() for array in self.listed.get(at.gamma, nothing))
+        # No objective exceeds yᵀy, and the formula between two γ holds up to yᵀy.
         value = np.minimum(self.tree.now("full") + others, self.yy)
         margin = tree_margin(at, value, self.tree)
         bound[sizes] = value * (1.0 - float(self.tree.now("tie"))) - margin
@@ -210,9 +215,11 @@ class GammaTrees:
             self.best[sizes] = self.best[best]
 
     def told_by_lists(self, at: SparseRidgeProblem) -> NDArray[np.bool_]:
-        """Sizes whose best support at γ is a listed one, shape (units + 1,); ``best`` takes it.
+        """Mark the sizes whose best support at γ is proved to be a listed one, shape (units + 1,).
 
-        The tree must have its root at the γ of ``at``, and says how far rounding moves objectives.
+        ``best`` takes the support. A size is not marked where another listed support ties with it.
+        ``listed`` is not empty. The tree must have its root at the γ of ``at``, and says how far
+        rounding moves objectives.
         """
         gamma, tie = at.gamma, float(self.tree.now("tie"))
         gammas = np.array(sorted(self.listed))
@@ -226,7 +233,8 @@ class GammaTrees:
         low = gammas.size - 1 - (has & smaller)[::-1].argmax(axis=0)
         high = np.where(between, (has & ~smaller).argmax(axis=0), low)
         apart = gammas[high] - gammas[low]
-        share = (gamma - gammas[low]) / np.where(apart > 0.0, apart, 1.0)
+        # Without a larger γ the bound is that at the smaller γ.
+        share = (gamma - gammas[low]) / np.where(apart > 0.0, apart, np.inf)
         bounds = np.maximum(bounds, 0.0)
         bound = values_between(bounds[low, every], bounds[high, every], share, self.yy)
         masks = np.concatenate([listed[low, every], listed[high, every]], axis=1)

@@ -110,12 +110,15 @@ def near_best_subsets(
 ) -> NearBestAnswers:
     """List every support T with w·f_T ≤ (1 + within)·min w·f, by one leaps-and-bounds tree.
 
-    Supports of the same columns but for columns that are zero in every row count as one. Without
-    columns f is yᵀy. A support is listed whose value is above the limit by no more than rounding
-    explains, and by a share of ``EQUAL_SHARE`` at most. Where rounding, or a tiny working γ, may
-    hide more than that, and where the best fit is perfect, the list is not complete.
+    Supports of the same columns but for columns that are zero in every row count as one, unless
+    there are constraints. Without columns f is yᵀy. A support is listed whose value is above the
+    limit by no more than rounding explains, and by a share of ``EQUAL_SHARE`` at most. Where
+    rounding, or a tiny working γ, may hide more than that, and where the best fit is perfect, the
+    list is not complete.
 
     problem: Its τ is not used. It has no bounds on coefficients.
+    within: A share, at least 0.
+    limits: By default the search goes on until the list is complete.
     most: The search ends where more supports would be listed, with the status NODE_LIMIT.
     """
     known = _Known(problem, Members(problem.at_unit_length(), comparison))

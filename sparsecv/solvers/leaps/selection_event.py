@@ -269,7 +269,11 @@ class _Search:
         return share, added
 
     def take(self, members: NDArray[np.bool_]) -> None:
-        """Take what supports, rows (k, m), win out of every line."""
+        """Add to ``surely`` and ``perhaps`` of every line the v at which supports beat the own one.
+
+        members, shape (k, m): Rows that mark units. Supports that do not count, or that were taken
+            before, are passed over.
+        """
         supports, weights = self.members.new(members)
         columns = stacked(supports, max([1, *(one.size for one in supports)]))
         # Some 10 MB of singular vectors are made at a time.
@@ -277,6 +281,8 @@ class _Search:
             value, error = self.objectives(columns[here])
             weight = weights[here][:, None, None]
             differ, error = weight * value - self.own, weight * error + self.own_error
+            # Within these a difference is at most 1.5 (e_a v² + e_c) at every v, as √(e_a e_c) |v|
+            # is at most (e_a v² + e_c)/2, so that rounding cannot tell the two supports apart.
             allowed = np.sqrt(error[:, :, [0, 0, 2]] * error[:, :, [0, 2, 2]])
             apart = (np.abs(differ) > allowed).any(axis=2)
             for i in range(len(self.delta)):

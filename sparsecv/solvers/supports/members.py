@@ -189,7 +189,12 @@ def fill_columns(s, ridge, n):
 
 @kernel(inner=True)
 def remove_member(s, k, a):
-    """Remove the member in place a of k, and update all arrays; place a is empty afterwards."""
+    """Take the column in place a out of the k columns of the support.
+
+    On entry places 0 to k − 1 hold columns and A_aa > 0. A, β, V, c and d are updated. Place a is
+    empty afterwards: its rows of A and V, its β and its entry of ``support`` stay as they were, and
+    mean nothing.
+    """
     A, beta, V, c, d = s.A, s.beta, s.V, s.c, s.d
     p = c.shape[0]
     inverse = 1.0 / A[a, a]

@@ -54,6 +54,10 @@ def promising_columns(
     twice the size and ``LOOK_AHEAD`` more. All units are returned where they have at most ``share``
     columns, or where fewer than ``most`` units would be.
 
+    A size here is a number of columns that forward selection takes, also where units have several.
+    Sizes end at ``most``, at the largest rank or at the number of columns so far, whichever is
+    least, or once all units are in.
+
     starts: Supports, as columns of the problem.
     Returns: The units, numbered among those that no constraint excludes (``constraints.left``),
         increasing; for every unit, the size of the forward selection that added it, 0 for units

@@ -88,6 +88,9 @@ def _select(
 
     products: Gives the row XᵀX_j of a column j.
     b, full: Xᵀy (p,), and the diagonal of XᵀX + (γ/2)I (p,).
+    start, steps: At most ``steps`` distinct columns, which come first; ``steps`` is at most p.
+    Returns: The columns in the order in which they are taken. A column of which nothing is left
+        beside those before it adds no direction.
     """
     support = np.empty(steps, dtype=np.intp)
     support[: start.size] = start

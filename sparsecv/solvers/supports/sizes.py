@@ -148,7 +148,10 @@ def most_helpful(s, ridge, k):
     """The allowed unit that raises the current support's gain most, and by how much; −1: none.
 
     A column j alone adds c_j²/d_j, less within bounds: c and d are its product with the residual
-    and its squared length, ridge included, with the support's columns projected out.
+    and its squared length, ridge included, with the support's columns projected out. Within bounds
+    the gain is what the unit promises while the other coefficients stay where they are. On entry
+    ``current`` is that of the k members, and ``mark`` is 0, as it is afterwards. Where units have
+    several columns ``units.left`` and ``units.factor`` are written.
 
     ridge: γ/2. k: Units of the current support.
     """

@@ -39,7 +39,7 @@ from sparsecv.solvers.core.constraints import UnitConstraints
 from sparsecv.solvers.core.limits import Limits
 from sparsecv.solvers.core.result import Answer
 from sparsecv.solvers.core.rounding import EXACT_SHARE
-from sparsecv.solvers.supports.rounding import stacked
+from sparsecv.solvers.kernels.linalg import stacked
 
 FEW_UNITS = 45
 K = 5

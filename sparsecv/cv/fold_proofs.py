@@ -21,7 +21,6 @@ from ..solvers.relaxation.diagonal import shared_diagonal
 from ..solvers.relaxation.ellipsoid import Spectrum
 from ..solvers.relaxation.gram import GramForm, wants_gram
 from ..solvers.relaxation.perspective import perspective_relaxation
-from ..solvers.supports.rounding import pad_support
 from .fold_bounds import fold_bounds
 from .ledger import Ledger
 from .needs import Need
@@ -86,7 +85,7 @@ def prove_fold(
         return found, 0.0, np.inf
     support = found.support
     if problem.constraints.plain:
-        support = pad_support(support, problem.tau, problem.p)
+        support = problem.constraints.padded(support, problem.tau)
     upper, free = min(upper, problem.objective(support)), problem.unconstrained()
     # The bounds hold at any coefficients. After the limit the relaxation has as long as the search.
     again = limits.longer(limits.elapsed())

@@ -29,14 +29,14 @@ from ..solvers.core.leaves import Leaves
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Answer, Status
-from ..solvers.core.rounding import EQUAL_SHARE, EXACT_SHARE, attained_margin
+from ..solvers.core.rounding import EQUAL_SHARE, EXACT_SHARE
 from ..solvers.core.ties import first_by_exchanges, has_ties
+from ..solvers.kernels.linalg import stacked
 from ..solvers.leaps.deleted_rows import DeletedRowSubsets, deleted_fits
 from ..solvers.leaps.gamma_trees import Listed
 from ..solvers.leaps.open_nodes import prediction_ranges
 from ..solvers.ridge_fits import SupportPath, known_path
 from ..solvers.supports.path import GrownUnits
-from ..solvers.supports.rounding import stacked
 from .arrays import MODEL, CellProofs, Models, SearchWork, Supports
 from .fold_bounds import bounds_along_gamma, objective_gap_bound, squared_error_bounds
 from .margins import Margins
@@ -515,7 +515,6 @@ class Ledger:
         known = stacked(incumbents, self._max_columns)
         predicted = known_path(problem, [self.gammas[g]], sizes, known[None]).predict(rows)
         upper = self.incumbent.objective[g, places, j, None]
-        upper = upper + attained_margin(problem, upper)
         leaves = Leaves.root(problem.p, problem.p) if leaves is None else leaves
         low, high = prediction_ranges(problem, leaves, rows, sizes, predicted[0], upper)
         sides = squared_error_bounds(low - targets, high - targets)

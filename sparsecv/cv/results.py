@@ -15,7 +15,7 @@ from ..solvers.core.gamma_span import GammaSpan
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status
 from ..solvers.core.rounding import EQUAL_SHARE
-from ..solvers.supports.rounding import stacked
+from ..solvers.kernels.linalg import stacked
 
 Array = NDArray[np.float64]
 # A lower bound below the estimate divided by this factor, and an upper bound above the estimate

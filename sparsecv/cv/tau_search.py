@@ -29,7 +29,6 @@ from ..solvers.core.rounding import BOUND_SHARE
 from ..solvers.relaxation.ellipsoid import Spectrum
 from ..solvers.relaxation.perspective import Relaxation, relaxation_path
 from ..solvers.supports.path import heuristic_support
-from ..solvers.supports.rounding import largest
 from .bounds import compute_bounds
 from .fold_bounds import epsilons, fold_bounds
 from .ledger import Ledger
@@ -150,7 +149,7 @@ class _Search:
         problem = self.full.replace(tau=int(ledger.taus[t]))
         support = ledger.support(*at)  # The estimate found it by forward steps and swaps.
         if problem.constraints.plain:
-            support = largest(np.abs(plain.beta), problem.tau)
+            support = plain.rounded(problem.tau)
             if not self.paper and self.limits.reached(0) is None:
                 left = self.limits.share(float(ledger.taus.size - t)).remaining()
                 support = heuristic_support(problem, warm_starts=[support], time_limit=left)
@@ -212,7 +211,7 @@ class _Search:
                 # Without the paper's bounds the fold has incumbents from its estimate and from all
                 # rows. Of its two relaxations only the plain one is rounded then: a choice.
                 for one in found if self.paper else found[:1]:
-                    ledger.offer(g, t, j, largest(np.abs(one.beta), problem.tau))
+                    ledger.offer(g, t, j, one.rounded(problem.tau))
             upper, free = float(ledger.incumbent.objective[g, t, j]), problem.unconstrained()
             lowest = float(whole[t])
             if self.paper:

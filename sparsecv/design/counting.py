@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 
 from ..solvers.core.plan import holds_tree, one_tree_proves
-from ..solvers.supports.coefficients import unit_ranks
 from .design import Array, Design
 
 
@@ -26,7 +25,7 @@ def in_coefficients(design: Design, X: Array, y: Array, weights: Array | None) -
     problem = design.problem(X, y, weights)
     if not holds_tree(problem):
         return design
-    own, each = asked.constraints, unit_ranks(problem.data, rules.columns)
+    own, each = asked.constraints, problem.data.ranks(rules.columns)
     cost = np.ones(own.n_units, dtype=np.intp)
     cost[own.unit[design.kept]] = np.maximum(each, 1)[rules.unit]
     return replace(design, asked=asked._replace(constraints=replace(own, cost=cost)))

@@ -17,7 +17,7 @@ from ..solvers.branching.row_deletion import LeftOut
 from ..solvers.core.constraints import UnitConstraints
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.rounding import left_of_perfect_fits
-from ..solvers.core.rows import is_long, triangle_of
+from ..solvers.core.rows import Rows
 from ..solvers.core.threads import cached
 from ..solvers.leaps.deleted_rows import LEAST_ONE_MINUS_LEVERAGE
 from .deleted_rows import DeletedRows, left_out_folds, split_rows
@@ -36,7 +36,7 @@ MAX_BYTES_OF_PROBLEMS = 64_000_000
 # value is a choice.
 MAX_BYTES_OF_HELD_OUT_ROWS = 8_000_000
 # The held-out rows of a fold stay as they are where those of all folds together take at most this
-# many bytes, or where a fold is not long (``rows.is_long``). Else they are reduced to a triangular
+# many bytes, or where a fold is not long (``Rows.are_long``). Else they are reduced to a triangular
 # factor, from which the errors of many models take less time. The factor of a shorter table costs
 # more than it saves. Where the rows of one fold take more than this and are not long, only columns
 # that models have are made, which then may be long. The value is a choice.
@@ -436,7 +436,7 @@ class RowFolds(FoldData):
         _, test = self.folds.split(j)
         if columns is not None:
             size = 8 * test.size * (self.p + 1)
-            if is_long(test.size, self.p + 1) or size <= MAX_BYTES_OF_UNREDUCED_ROWS:
+            if Rows.are_long(test.size, self.p + 1) or size <= MAX_BYTES_OF_UNREDUCED_ROWS:
                 rows, targets = self.held_out(j)
                 return rows[:, columns], targets
             columns = np.append(columns, self.p)
@@ -444,8 +444,8 @@ class RowFolds(FoldData):
             return self.held_out_rows[j]
         rows = self.rows.weighted(self.rows.moved(test, self._origin(j), columns), test)
         large = columns is not None or rows.nbytes * self.folds.k > MAX_BYTES_OF_UNREDUCED_ROWS
-        if is_long(*rows.shape) and large:
-            rows = triangle_of(rows)
+        if large:
+            rows = Rows(rows, shared=True).rows
         found = split_rows(rows)
         if columns is None and rows.nbytes * self.folds.k <= MAX_BYTES_OF_HELD_OUT_ROWS:
             self.held_out_rows[j] = found

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
 
-from ..solvers.core.rows import Rows, lost_by_factoring, triangle_of
+from ..solvers.core.rows import Rows, triangle_of
 from ..solvers.core.threads import cached
 from .design import Array, Summary, centre
 from .folds import Index
@@ -129,9 +129,7 @@ class Moments:
 
         The rows of the triangle stand for all n rows, and carry the rounding of their products.
         """
-        made = Rows(self.triangle / scale)
-        made.n, made.lost = self.n, lost_by_factoring(self.height)
-        return made
+        return Rows(self.triangle / scale).stand_for(self.n, self.height)
 
     def about(self, origin: Array, tail: Array | float = 0.0) -> Moments:
         """These moments with the scatter about an origin in place of the mean.

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..solvers.core.constraints import UnitConstraints
 from ..solvers.core.problem import SparseRidgeProblem
-from ..solvers.core.rows import Rows, is_long
+from ..solvers.core.rows import Rows
 from ..solvers.core.threads import cached
 from ..tables.columns import joined
 from .design import Array, Design, Summary, centre
@@ -245,7 +245,7 @@ class RowTable:
         own = self.missing is not None or own_scale
         # Many rows are reduced to moments, where no values are filled and no columns are scaled in
         # a way of their own.
-        if is_long(counted.size, self.p + 1) and not own:
+        if Rows.are_long(counted.size, self.p + 1) and not own:
             data, origin = self._reduced(train, moments)
         else:
             rows, origin = self._solved(counted, own_scale)

@@ -26,9 +26,9 @@ from ..solvers.core.limits import Limits
 from ..solvers.core.plan import holds_tree
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Answer, Status
+from ..solvers.kernels.linalg import stacked
 from ..solvers.leaps.all_sizes import n_best_subsets
 from ..solvers.ridge_fits import known_path
-from ..solvers.supports.rounding import stacked
 from .study import Study
 
 Errors = tuple[Array, Array]

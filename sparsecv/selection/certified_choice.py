@@ -18,12 +18,11 @@ from ..design.design import Array
 from ..design.fold_data import FoldData, RowFolds
 from ..design.folds import Index
 from ..errors import InputError
-from ..solvers.certificate import Listing, ProvedFolds, refuse
+from ..solvers.certificate import Listing, ProvedFolds
 from ..solvers.core.certificate_file import Certificate, CertifiedTable
 from ..solvers.core.limits import Limits
 from ..solvers.core.result import Status
 from ..solvers.leaps.all_sizes import n_best_subsets
-from ..solvers.supports.rounding import pad_support
 from .near_best import compared
 from .result import Result
 from .row_influence import chosen_support, parts_of, row_influence
@@ -61,7 +60,6 @@ def model_certificate(fit: Result) -> Certificate:
         raise InputError(f"a certificate needs a proved fit; this one is: {fit.status}")
     if fit.model.tau == 0:
         raise InputError("a certificate is about columns, and the size 0 has a model without any")
-    refuse(fit.problem)
     # The problem has the columns that vary, and counts them alone.
     support = np.searchsorted(fit.design.kept, fit.model.support)
     return Listing.of_support(fit.problem, support).certificate(
@@ -91,7 +89,7 @@ def near_certificate(
     for size, ranked in zip(sizes, n_best_subsets(problem, sizes, 1, limits=limits), strict=True):
         if ranked[0].status is not Status.OPTIMAL:
             raise InputError(f"a certificate needs the best {size} proved: raise time_limit")
-        best[size] = pad_support(ranked[0].support, size, problem.p)
+        best[size] = problem.constraints.padded(ranked[0].support, size)
     own = [np.searchsorted(fit.design.kept, support) for support in supports]
     return Listing(own, best, weights, within).certificate(problem, source)
 
@@ -169,7 +167,8 @@ def row_certificate(fit: Result, limits: Limits) -> Certificate:
     sizes, gammas = np.array([problem.tau]), np.array([problem.given_gamma])
     without = data.without_each(parts)
     folds = _of_folds(without, gammas, sizes, [[[*found.supports, support]]], limits)
-    supports = [pad_support(one, problem.tau, data.p).tolist() for one in found.supports]
+    padded = problem.constraints.padded
+    supports = [padded(one, problem.tau).tolist() for one in found.supports]
     return folds.certificate(source, parts, supports=supports)
 
 

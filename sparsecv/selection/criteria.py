@@ -16,7 +16,6 @@ from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.rounding import left_of_perfect_fits
 from ..solvers.core.rows import MAX_COLUMNS, Rows
 from ..solvers.leaps.gathering import Comparison
-from ..solvers.supports.coefficients import dependent_share, n_coefficients
 
 # Criteria that can choose the size of a model.
 SIZE_CRITERIA = "aic", "bic", "ebic"
@@ -61,9 +60,9 @@ def least_squares(data: Rows, columns: NDArray[np.intp], n: float) -> tuple[floa
     X, y = data.rows[:, columns], data.rows[:, -1]
     lengths = np.linalg.norm(X, axis=0)
     X = X / np.where(lengths > 0.0, lengths, 1.0)
-    residual = y - X @ np.linalg.lstsq(X, y, rcond=dependent_share(data, columns.size))[0]
+    residual = y - X @ np.linalg.lstsq(X, y, rcond=data.rank_share(columns.size))[0]
     left = float(residual @ residual)
-    count = n_coefficients(data, columns)
+    count = int(data.ranks([columns])[0])
     return left if left > left_of_perfect_fits(n, float(y @ y)) else 0.0, count
 
 

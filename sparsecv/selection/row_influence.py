@@ -40,7 +40,7 @@ from ..errors import InputError
 from ..solvers.api import best_support
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
-from ..solvers.core.result import Status, nothing_left
+from ..solvers.core.result import Status
 from ..solvers.core.rounding import BOUND_SHARE, SUM_SHARE
 from ..solvers.core.rows import Rows
 from ..solvers.core.threads import on_one_thread
@@ -331,7 +331,7 @@ def _by_tree(
         least[here] = np.minimum(least[here], value)  # A NaN stays, and leaves the row open.
     with np.errstate(invalid="ignore", divide="ignore"):
         proved = np.minimum(fitted, least) <= rest * (1.0 + BOUND_SHARE)
-        proved &= fitted > nothing_left(problem.yy)
+        proved &= fitted > problem.nothing_left
         lead = np.minimum(least, rest) / fitted - 1.0
     # Of supports that may tie the problem without the row decides, solved alone.
     proved &= np.abs(lead) > BOUND_SHARE
@@ -380,7 +380,7 @@ def lead_of(
         if math.isinf(weights[0]):  # The rows that are left are too few for the support.
             return 0.0 if math.isinf(weights[1]) else -1.0
         own, least = own * weights[0], least * weights[1]
-    better = least < own * (1.0 - BOUND_SHARE) - nothing_left(problem.yy)
+    better = least < own * (1.0 - BOUND_SHARE) - problem.nothing_left
     return least / own - 1.0 if better else 0.0
 
 

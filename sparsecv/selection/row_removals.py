@@ -89,11 +89,9 @@ from ..schedule import NODES_OF_REMOVED_ROWS
 from ..solvers.core.limits import Limits
 from ..solvers.core.plan import holds_tree
 from ..solvers.core.problem import SparseRidgeProblem
-from ..solvers.core.result import Status, nothing_left
+from ..solvers.core.result import Status
 from ..solvers.core.rounding import CERTAIN_SHARE, MOVED_SHARE
-from ..solvers.core.subset_fit import independent_columns, inflation_factors
 from ..solvers.core.threads import on_one_thread
-from ..solvers.kernels.fits import LEAST_SINGULAR_VALUE_OF_QUICK_FITS
 from ..solvers.leaps.all_sizes import n_best_subsets
 from ..solvers.leaps.deleted_rows import LEAST_ONE_MINUS_LEVERAGE
 from .row_influence import Influence, Lighter, lead_of, row_influence, scale_ratios
@@ -197,6 +195,7 @@ class Fit(NamedTuple):
     residual, shape (m,): The residuals of the rows.
     basis, shape (m, k): Their block of the hat matrix is the product of this and its transpose.
     length, root: The length of y, and the root of the objective with all rows.
+    nothing_left: An objective up to which rounding alone keeps it from being 0.
     moved: Rounding moves residuals by at most this share of the length of y.
     """
 
@@ -206,6 +205,7 @@ class Fit(NamedTuple):
     basis: Array
     length: float
     root: float
+    nothing_left: float
     moved: float = MOVED_SHARE
 
     @property
@@ -272,7 +272,7 @@ class Fit(NamedTuple):
         moved = max(self.moved, own.moved)
         off = self.length * (self.root + own.root + moved * self.length)
         # Rounding moves the two objectives and the two sums of squares by at most this each.
-        off = moved * (off + self.root**2 + own.root**2) + nothing_left(self.length**2)
+        off = moved * (off + self.root**2 + own.root**2) + self.nothing_left
         for spread in self.spreads(r):
             if spread.max(initial=0.0) < 1.0:
                 value, weight = self.bound(largest_sum(self.residual**2, r), spread)
@@ -346,16 +346,16 @@ class Removal(NamedTuple):
         least: A lower bound on the objectives of the supports that the columns contain.
         """
         _, targets, factor, _ = self.deleted
-        R, s = problem.factor(columns, problem.given_gamma), columns.size
-        inflation = inflation_factors(R[:s, :s])
-        if not independent_columns(inflation, LEAST_SINGULAR_VALUE_OF_QUICK_FITS):
+        (R, _, surely_independent), s = problem.sure_factor(columns), columns.size
+        if not surely_independent:
             R = np.full_like(R, np.nan)
         # A deleted row is its own row times a factor, which stands for the mean that it moves.
         across = sla.solve_triangular(R[:s, :s], rows[:, columns].T, trans=1, check_finite=False).T
         residual = (targets - across @ R[:s, s]) / factor
         basis = np.column_stack([across, np.sqrt(factor**2 - 1.0)]) / factor[:, None]
         objective, root, length = R[s, s] ** 2, abs(R[s, s]), np.sqrt(problem.yy)
-        return Fit(objective, max(objective, least), residual, basis, length, root)
+        known = objective, max(objective, least), residual, basis, length, root
+        return Fit(*known, problem.nothing_left)
 
     def open_rows(self, r: int, limits: Limits) -> list[int] | None:
         """Try to prove that the support stays the best without any r rows or fewer.

@@ -37,13 +37,13 @@ from .core.quick_fits import fit_supports
 from .core.result import Answer, Status
 from .core.rounding import all_certain, coefficient_spread, rounding_margin
 from .core.threads import cached
-from .kernels.linalg import Array
+from .kernels.linalg import Array, stacked
 from .leaps.all_sizes import SizesTree, best_subsets
 from .leaps.gamma_trees import GammaTrees, Listed
 from .relaxation.perspective import Relaxation, perspective_relaxation
 from .ridge_fits import SupportPath
 from .supports.path import GrownUnits, SupportGrower
-from .supports.rounding import Support, largest, stacked
+from .supports.rounding import Support
 from .supports.weighted import WeightedGrower, support_grower
 
 Supports = NDArray[np.int64]
@@ -226,7 +226,7 @@ class Rounded(Grown):
         for t, size in enumerate(path.sizes.tolist()):
             at_size = path.at[g].replace(tau=size)
             relaxed = perspective_relaxation(at_size, warm_start=relaxed, gap=1e-5)
-            path.found.supports[g, t, :size] = largest(np.abs(relaxed.beta), size)
+            path.found.supports[g, t, :size] = relaxed.rounded(size)
 
 
 class Exact(Solver):

@@ -14,7 +14,7 @@ from .branching.single import WORST_GAP
 from .branching.size_sweep import SizeSearch
 from .core.limits import Limits
 from .core.problem import SparseRidgeProblem, checked_support
-from .core.result import Answer, Status, nothing_left
+from .core.result import Answer, Status
 from .core.rounding import BOUND_SHARE
 from .core.threads import on_one_thread
 from .core.ties import first_answer
@@ -124,7 +124,7 @@ def _native(
     how: dict[str, Any] = {"tol": tol, "worst_gap": WORST_GAP, "n_jobs": n_jobs}
     search = SizeSearch(problem, size, warm_starts, **how).run(limits)
     (found,) = search.answers
-    closed = found.objective <= nothing_left(problem.yy) or found.gap <= max(tol, BOUND_SHARE)
+    closed = found.objective <= problem.nothing_left or found.gap <= max(tol, BOUND_SHARE)
     if closed and not found.proved:
         found = first_answer(problem, replace(found, status=Status.OPTIMAL))
     work = found.work._replace(n_nodes=search.n_nodes, seconds=limits.elapsed())

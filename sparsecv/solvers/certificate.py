@@ -279,7 +279,9 @@ class Listing(NamedTuple):
         """The list of one support alone, which is compared with those of the problem's size.
 
         support: At most τ columns, which are filled up to τ.
+        Raises InputError: Certificates do not serve the problem, or γ is 0.
         """
+        refuse(problem)
         tau = problem.tau
         support = pad_support(np.asarray(support, dtype=np.intp), tau, problem.p)
         return cls([support], {tau: support}, {tau: 1.0})
@@ -510,7 +512,7 @@ def given_certificate(problem: SparseRidgeProblem, support: NDArray[np.intp]) ->
     """The certificate of a problem that was made from X and y."""
     if problem.given is None:
         raise InputError("a certificate needs a problem that was made from X and y")
-    refuse(problem)
+    listing = Listing.of_support(problem, support)
     X, y, names = problem.given
     labels = [f"x{j}" for j in range(problem.p)] if names is None else names
     response = "response" if "y" in labels else "y"
@@ -520,4 +522,4 @@ def given_certificate(problem: SparseRidgeProblem, support: NDArray[np.intp]) ->
     source = CertifiedTable.of(
         rows, [*labels, response], intercept=False, scale="none", divisors=np.ones(problem.p)
     )
-    return Listing.of_support(problem, support).certificate(problem, source)
+    return listing.certificate(problem, source)

@@ -16,7 +16,7 @@ from support.brute_force import (
 )
 from support.doors import known_without_tree
 from support.fresh import examples
-from support.inside import FREE, IN, OUT, Leaves, Limits, expand, rounding
+from support.inside import FREE, IN, OUT, Leaves, Limits, expand
 from support.problems import gram_of, plain, problem_of, ugly
 from support.trees import every_stop, exact_of, key, known_best, tied
 
@@ -297,7 +297,6 @@ def test_a_spread_that_loses_its_digits_is_computed_afresh() -> None:
             leaves = children(3, [], [0, 1, 2], 2)
             rows, upper = np.array([[5.0, 1.0, 0.0]]), np.array([[objective[1]]])
             known = (rows[:, 1:2] @ problem.fit([1]).coef)[None]
-            upper += rounding.attained_margin(problem, upper)
             ends = prediction_ranges(problem, leaves, rows, np.array([1]), known, upper)
             assert ends[0][0, 0] <= 0.0 <= ends[1][0, 0]
     assert tested > 20

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem, checked_sizes
-from ..core.result import Answer, Status, Work, nothing_left
+from ..core.result import Answer, Status, Work
 from ..core.rounding import SUM_SHARE, projection_loss, share_of_products, support_bound
 from ..core.rows import DEPENDENT_SHARE, LOST_SHARE
 from ..core.ties import ranking
@@ -208,9 +208,7 @@ def _answer(
     size, support, objective = found
     bound = max(bound - problem.data_loss(objective, size, given_gamma=True), 0.0)
     # Once every support is visited only rounding leaves a gap; a millionth counts as none.
-    if status is Status.OPTIMAL and objective > max(
-        nothing_left(problem.yy), bound + 1e-6 * objective
-    ):
+    if status is Status.OPTIMAL and objective > max(problem.nothing_left, bound + 1e-6 * objective):
         status = Status.PRECISION
     return Answer(
         size=size,

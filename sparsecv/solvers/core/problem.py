@@ -10,10 +10,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import InputError
+from ..kernels.fits import LEAST_SINGULAR_VALUE_OF_QUICK_FITS
 from .column_rules import Constraints
 from .constraints import UnitConstraints
-from .rows import Rows, gram_root
-from .subset_fit import SubsetFit, augmented_triangle, ridge_fit
+from .rows import NOTHING_LEFT_OF_YY, Rows, gram_root
+from .subset_fit import (
+    SubsetFit,
+    augmented_triangle,
+    independent_columns,
+    inflation_factors,
+    ridge_fit,
+)
 
 Array = NDArray[np.float64]
 # The largest absolute value of a column and of y is 0, or lies between 1 over this number and this
@@ -532,6 +539,11 @@ class SparseRidgeProblem:
         return self.data.yy
 
     @property
+    def nothing_left(self) -> float:
+        """An objective up to which nothing is left to prove: rounding alone keeps it from 0."""
+        return NOTHING_LEFT_OF_YY * self.yy
+
+    @property
     def rank_bound(self) -> int:
         """An upper bound on the rank of X: the number of rows, where it is known, and at most p."""
         return int(min(self.rows.shape[0] if self.n is None else self.n, self.p))
@@ -552,6 +564,15 @@ class SparseRidgeProblem:
         """
         chosen = np.arange(self.p) if columns is None else np.asarray(columns, dtype=np.intp)
         return augmented_triangle(self.data, chosen, (self.gamma if gamma is None else gamma) / 2.0)
+
+    def sure_factor(self, columns: NDArray[np.intp]) -> tuple[Array, Array, bool]:
+        """The :meth:`factor` at the given γ, and whether its columns are surely independent.
+
+        Returns: The factor, the variance inflation factors of its columns, and the answer.
+        """
+        R = self.factor(columns, self.given_gamma)
+        inflation = inflation_factors(R[:-1, :-1])
+        return R, inflation, independent_columns(inflation, LEAST_SINGULAR_VALUE_OF_QUICK_FITS)
 
     def fit(self, support: ArrayLike) -> SubsetFit:
         """Ridge fit on ``support``; ``coef`` has the order of ``support``.

@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels.linalg import EPS
 from .leaves import Leaves
 
 
@@ -172,14 +171,6 @@ class Answer:
     def history(self) -> tuple[tuple[float, float, float], ...]:
         """Seconds, objective and lower bound of the branch-and-bound tree as its gap shrank."""
         return self.work.history
-
-
-def nothing_left(yy: float) -> float:
-    """An objective up to which nothing is left to prove: rounding alone keeps it from being 0.
-
-    yy: yᵀy.
-    """
-    return (64.0 * EPS) ** 2 * yy
 
 
 def relative_gap(objective: float, lower_bound: float) -> float:

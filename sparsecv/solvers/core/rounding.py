@@ -35,8 +35,7 @@ from numpy.typing import NDArray
 
 from ..kernels.linalg import EPS, Array
 from .problem import SparseRidgeProblem
-from .result import nothing_left
-from .rows import DEPENDENT_SHARE, LOST_SHARE
+from .rows import DEPENDENT_SHARE, LOST_SHARE, NOTHING_LEFT_OF_YY
 from .subset_fit import inflation_factors
 
 # A support counts as proved optimal where rounding leaves no other support more than this share of
@@ -272,7 +271,7 @@ def certain(objective: Array, margin: Array, yy: float | Array, off: float) -> N
     """
     share = max(CERTAIN_SHARE_OF_YY, 1.2e6 * off * off)
     small = margin <= CERTAIN_SHARE * objective + share * yy
-    return np.asarray(small | (objective <= nothing_left(1.0) * yy))
+    return np.asarray(small | (objective <= NOTHING_LEFT_OF_YY * yy))
 
 
 def all_certain(problem: SparseRidgeProblem, spread: float) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from itertools import combinations
 from math import comb
 from typing import NamedTuple
@@ -11,7 +12,7 @@ import numpy as np
 import scipy.linalg as sla
 from numpy.typing import NDArray
 
-from ..kernels.linalg import EPS
+from ..kernels.linalg import EPS, stacked
 from .threads import cached
 
 Array = NDArray[np.float64]
@@ -40,6 +41,8 @@ MOST_PRODUCT = 1e150
 # lose one or two more. Fits of least norm drop singular values below this share of the largest,
 # which decides the rank of every support that is fitted. The value is a choice.
 DEPENDENT_SHARE = 1e-12
+# An objective up to this share of yᵀy leaves nothing to prove: rounding alone keeps it from 0.
+NOTHING_LEFT_OF_YY = (64.0 * EPS) ** 2
 # With γ > 0 no column depends on others. A fit whose columns at length 1 have a singular value
 # below this share of the largest has lost its digits, and counts as one of dependent columns.
 # Columns of a group that are left out when the group is turned, and slopes, are 0 up to this share.
@@ -58,6 +61,9 @@ MAX_ENTRIES_OF_SETS = 2_000_000
 # space is a p × p matrix, of 8 MB here. Where there are more columns than rows, almost all columns
 # depend on each other, and the second limit holds. Both values are choices.
 MAX_DEPENDENT_COLUMNS, MAX_COLUMNS_BEYOND_ROWS = 1000, 200
+# So many sets of columns have their singular values computed at a time, which takes some 10 MB. It
+# is a choice.
+SETS_OF_A_BATCH = 2000
 
 
 class GramError(NamedTuple):
@@ -140,18 +146,37 @@ class Rows:
     n: The number of rows of the table; None where only matrices are known.
     gram: For a problem that was made from a Gram matrix, what its root is off by; else None.
     lost: Bounds the error of a product of two columns of the factor, relative to the product of
-        their lengths: :func:`lost_by_factoring`.
+        their lengths: :meth:`stand_for`.
     zero_share: Searches replace γ where √(γ/2) is below this share of the longest length.
     """
 
     def __init__(self, rows: Array, shared: bool = False) -> None:
         m, width = rows.shape
         needed = shared or width - 1 <= MAX_COLUMNS
-        self.rows = triangle_of(rows) if is_long(m, width) and needed else rows
+        self.rows = triangle_of(rows) if self.are_long(m, width) and needed else rows
         self.n: int | None = m
         self.gram: GramError | None = None
-        self.lost = lost_by_factoring(m) if m > width else 0.0
+        self.lost = 0.0
         self.zero_share = ZERO_SHARE
+        if m > width:
+            self.stand_for(m, m)
+
+    @staticmethod
+    def are_long(m: int, width: int) -> bool:
+        """Whether problems hold the triangle of a table of shape (m, width), and not its rows."""
+        return m > max(MAX_ROWS_PER_COLUMN * (width - 1), width)
+
+    def stand_for(self, n: int, height: int) -> Rows:
+        """These rows, from now on as the triangle of n rows of a table.
+
+        Householder's QR of m rows moves each column by at most m·u of its length, u the rounding
+        unit (Higham 2002, Theorem 19.4, with a constant of 1), so that products of two columns lose
+        twice that share of their lengths.
+
+        height: The number m, of the rows that were factored one after the other.
+        """
+        self.n, self.lost = n, 2.0 * height * EPS
+        return self
 
     def predicting(self, coef: Array) -> Rows:
         """The columns of ``rows`` with y = Xβ, as the table of as many rows has them.
@@ -286,6 +311,27 @@ class Rows:
         """
         return math.sqrt(2.0 * self.off * math.sqrt(self.X.shape[1]))
 
+    def rank_share(self, s: int) -> float:
+        """Singular values of s columns of length 1 count as 0 up to this share of the largest.
+
+        It is ``DEPENDENT_SHARE``, or what rounding of the columns can make of 0 if that is more.
+        """
+        lost = self.off * np.sqrt(s)
+        if self.gram is not None:  # Eigenvalues are off by up to s times an entry.
+            lost = max(lost, np.sqrt(s * self.gram.off))
+        return float(max(DEPENDENT_SHARE, lost))
+
+    def ranks(self, sets: Sequence[Index]) -> Index:
+        """How many coefficients fits on some sets of columns have: the joint ranks of each set."""
+        most, found = max([0, *(one.size for one in sets)]), np.zeros(len(sets), dtype=np.intp)
+        columns = np.vstack([self.unit.X.T, np.zeros(len(self.triangle))])
+        table = stacked(sets, most)
+        for here in np.array_split(np.arange(len(sets)), 1 + len(sets) // SETS_OF_A_BATCH):
+            if most:
+                values = np.linalg.svd(columns[table[here]], compute_uv=False)
+                found[here] = (values > self.rank_share(most) * values[:, :1]).sum(axis=1)
+        return found
+
     def share_of_fits(self, ridge: float) -> float:
         """The share of the largest singular value up to which a fit at γ/2 = ``ridge`` takes 0.
 
@@ -316,20 +362,6 @@ class Rows:
         if self.gram is not None:
             scaled.gram = self.gram._replace(squares=self.gram.squares / whole**2)
         return scaled
-
-
-def lost_by_factoring(m: int) -> float:
-    """What products of two columns lose, as a share of their lengths, as m rows become a triangle.
-
-    Householder's QR of m rows moves each column by at most m·u of its length, u the rounding unit
-    (Higham 2002, Theorem 19.4, with a constant of 1).
-    """
-    return 2.0 * m * EPS
-
-
-def is_long(m: int, width: int) -> bool:
-    """Whether problems hold the triangle of a table of shape (m, width), and not its rows."""
-    return m > max(MAX_ROWS_PER_COLUMN * (width - 1), width)
 
 
 def gram_root(joint: Array) -> tuple[Array, GramError]:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ..kernels.linalg import DETERMINED_SHARE, TIE, Array
 from .problem import SparseRidgeProblem
-from .result import Answer, nothing_left
+from .result import Answer
 from .rounding import EXCHANGED_SHARE_OF_YY
 from .subset_fit import SubsetFit, inverse_and_inflation
 
@@ -76,7 +76,7 @@ def first_by_exchanges(problem: SparseRidgeProblem, support: NDArray[np.intp]) -
     best = problem.fit(support)
     # Ties are not transitive where rounding is at their limit, so that exchanges could go round in
     # a circle. At most 4p are made, a choice.
-    for _ in range(4 * problem.p if best.objective > nothing_left(problem.yy) else 0):
+    for _ in range(4 * problem.p if best.objective > problem.nothing_left else 0):
         for other in _exchanged(problem, support):
             fit = problem.fit(other)
             if ranking([best, fit], [support, other])[0] == 1:

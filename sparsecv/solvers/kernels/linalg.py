@@ -6,7 +6,7 @@ dual bound of branch and bound and the search for supports use it under constrai
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
@@ -75,6 +75,14 @@ def mask_rows(masks: Mask, width: int) -> NDArray[np.bool_]:
     """Masks (m, words) as rows that mark columns, shape (m, width)."""
     bits = np.unpackbits(masks.view(np.uint8), axis=1, bitorder="little")
     return np.asarray(bits[:, :width], dtype=bool)
+
+
+def stacked(sets: Sequence[NDArray[np.intp]], most: int) -> NDArray[np.int64]:
+    """Sets of at most ``most`` columns as rows of ``most`` entries, filled up with −1."""
+    rows = np.full((len(sets), most), -1, dtype=np.int64)
+    for row, columns in zip(rows, sets, strict=True):
+        row[: columns.size] = columns
+    return rows
 
 
 def placed(holds: NDArray[np.bool_], most: int) -> NDArray[np.int64]:

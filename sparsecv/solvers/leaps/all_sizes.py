@@ -16,8 +16,7 @@ from ..core.result import Answer, Status, Work
 from ..core.rounding import BOUND_SHARE, certain, support_bound, tree_margin
 from ..core.threads import on_one_thread
 from ..core.ties import ranking
-from ..kernels.linalg import Array
-from ..supports.rounding import stacked
+from ..kernels.linalg import Array, stacked
 from ..supports.weighted import support_grower
 from .open_nodes import expand
 from .tree import Leaps

@@ -26,9 +26,8 @@ from ..core.rounding import (
     rounding_margin,
 )
 from ..core.rows import DEPENDENT_SHARE, MAX_COLUMNS
-from ..core.subset_fit import independent_columns, inflation_factors
+from ..core.subset_fit import inflation_factors
 from ..core.threads import on_one_thread
-from ..kernels.fits import LEAST_SINGULAR_VALUE_OF_QUICK_FITS
 from ..kernels.linalg import TIE, Array, from_mask
 from .open_nodes import LeafFits, prediction_ranges
 from .tree import Leaps
@@ -272,8 +271,8 @@ def _residual_bounds(
         loss = np.maximum(fits.loss[:, None] - pull * pull / left, 0.0)
         return fits._replace(loss=loss, centre=pull / left, spread=fits.spread / left)
 
-    upper, leaves = objective + 2.0 * margin, tree.open_leaves()
-    return prediction_ranges(problem, leaves, rows, tree.sizes, residual, upper, without_row)
+    known = tree.open_leaves(), rows, tree.sizes, residual, objective
+    return prediction_ranges(problem, *known, 2.0 * margin, without_row)
 
 
 def deleted_fits(
@@ -295,9 +294,7 @@ def deleted_fits(
         row where columns of the support may depend on each other.
     """
     s = support.size
-    R = problem.factor(support, problem.given_gamma)
-    inflation = inflation_factors(R[:s, :s])
-    surely_independent = independent_columns(inflation, LEAST_SINGULAR_VALUE_OF_QUICK_FITS)
+    R, inflation, surely_independent = problem.sure_factor(support)
     if not surely_independent:
         spanning = spanning_columns(problem, support)
         if spanning.size < s:

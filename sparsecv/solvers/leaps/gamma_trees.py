@@ -18,8 +18,7 @@ from ..core.rows import DEPENDENT_SHARE
 from ..core.ties import ranking
 from ..kernels.envelope import values_between
 from ..kernels.fits import FitRoom, ridge_fits
-from ..kernels.linalg import Array, Mask, mask_rows, placed
-from ..supports.rounding import stacked
+from ..kernels.linalg import Array, Mask, mask_rows, placed, stacked
 from .all_sizes import SizesTree
 from .lists import wanted_from
 from .tree import NOTHING, Leaps

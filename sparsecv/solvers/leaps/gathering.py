@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
-from ..core.result import Answer, Status, Work, nothing_left
+from ..core.result import Answer, Status, Work
 from ..core.rounding import CERTAIN_SHARE, EQUAL_SHARE, tree_margin
 from ..core.threads import on_one_thread
 from ..core.ties import ties_in_order
@@ -251,7 +251,7 @@ class _Known:
         supports, weights = self.members.new(rows)
         if supports:
             objective = support_objectives(self.problem, supports)
-            objective[objective <= nothing_left(self.problem.yy)] = 0.0
+            objective[objective <= self.problem.nothing_left] = 0.0
             self.supports += supports
             self.objective = np.append(self.objective, objective)
             self.value = np.append(self.value, weights * objective)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..core.leaves import IN, OUT, Leaves
 from ..core.problem import SparseRidgeProblem
-from ..core.rounding import BOUND_SHARE, DIFFERENCE_SHARE
+from ..core.rounding import BOUND_SHARE, DIFFERENCE_SHARE, attained_margin
 from ..kernels.linalg import Array
 
 # A leaf's spread is that of its node less a second number. The difference is off by as much as the
@@ -142,6 +142,7 @@ def prediction_ranges(
     sizes: NDArray[np.intp],
     predicted: Array,
     upper: Array,
+    above: Array | None = None,
     as_seen: Callable[[LeafFits], LeafFits] = lambda fits: fits,
 ) -> tuple[Array, Array]:
     """Ranges that hold xᵀβ* for every row x and the optimal β* of each size.
@@ -155,13 +156,15 @@ def prediction_ranges(
     sizes, shape (k,).
     predicted, shape (k, r): Predictions of the best support known for each size.
     upper, shape (k, 1) or (k, r): Objectives of these supports, with one column for each prediction
-        if every prediction belongs to a problem of its own. Nodes are fitted at a rounded γ and
-        from a rounded factor, where an optimum may look worse than it is; ``upper`` includes that
-        (``rounding.attained_margin``), so that the inequality above holds for exact optima.
+        if every prediction belongs to a problem of its own.
+    above: What is added to ``upper``, so that the ranges hold exact optima, as nodes are fitted at
+        a rounded γ and from a rounded factor, where an optimum may look worse than it is. By
+        default :func:`~sparsecv.solvers.core.rounding.attained_margin` of ``problem``.
     as_seen: Turns fits of ``problem`` into fits of the problems that predictions belong to.
     Returns: Low and high ends of the ranges, shape (k, r).
     """
     low, high = predicted.copy(), predicted.copy()
+    upper = upper + (attained_margin(problem, upper) if above is None else above)
     for fits in map(as_seen, expand(problem, leaves, rows)):
         for least, loss, centre, spread in zip(
             fits.low, fits.loss, fits.centre, fits.spread, strict=True

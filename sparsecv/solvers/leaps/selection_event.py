@@ -33,8 +33,7 @@ from ..core.result import Status, Work
 from ..core.rounding import SUM_SHARE, UPDATED_SHARE, coefficient_spread
 from ..core.rows import DEPENDENT_SHARE
 from ..core.threads import on_one_thread
-from ..kernels.linalg import EPS, Array
-from ..supports.rounding import stacked
+from ..kernels.linalg import EPS, Array, stacked
 from .gathering import Comparison, Members
 from .lines import Gathering
 from .tree import Leaps

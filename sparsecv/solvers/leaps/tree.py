@@ -17,9 +17,9 @@ from ..core.leaves import FREE, IN, OUT, Leaves
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.result import Status
-from ..kernels.linalg import TIE, Array, from_mask, mask_rows
+from ..kernels.linalg import TIE, Array, from_mask, mask_rows, stacked
 from ..relaxation.diagonal import shared_diagonal
-from ..supports.rounding import forward_order, stacked
+from ..supports.rounding import forward_order
 from .depth_first import proceed
 from .leaps_node import PlainTree, new_tree
 from .lists import NOW, wanted_from

@@ -14,6 +14,7 @@ from ..core.problem import SparseRidgeProblem
 from ..core.rounding import SCREENED_SHARE_OF_YY
 from ..core.threads import on_one_thread
 from ..kernels.linalg import Array
+from ..supports.rounding import Support, largest
 from .dual_bound import BoundTerms, QuadraticForm
 from .gram import GramForm, residual_form, wants_gram
 from .relaxer import ACTIVE_COLUMNS, Relaxer
@@ -51,6 +52,10 @@ class Relaxation:
     gap: float
     converged: bool
     multiplier: float
+
+    def rounded(self, tau: int) -> Support:
+        """The τ columns of the largest coefficients: the greedy rounding of the relaxation."""
+        return largest(np.abs(self.beta), tau)
 
 
 @on_one_thread

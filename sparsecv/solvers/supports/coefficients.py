@@ -13,55 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.rounding import TOUCHED
-from ..core.rows import DEPENDENT_SHARE, Rows
-from ..kernels.linalg import Array
-from .rounding import stacked
-
-# So many singular values are computed at a time, which takes some 10 MB. It is a choice.
-SUPPORTS_OF_A_BATCH = 2000
-
-
-def dependent_share(data: Rows, s: int) -> float:
-    """Singular values of s columns of length 1 count as 0 up to this share of the largest.
-
-    It is ``DEPENDENT_SHARE``, or what rounding of the columns can make of 0 where that is more.
-    """
-    lost = data.off * np.sqrt(s)
-    if data.gram is not None:  # Eigenvalues are off by up to s times an entry, their roots by more.
-        lost = max(lost, np.sqrt(s * data.gram.off))
-    return float(max(DEPENDENT_SHARE, lost))
-
-
-def n_coefficients(data: Rows, columns: NDArray[np.intp]) -> int:
-    """The number of coefficients of a fit on some columns of ``data.X``."""
-    return int(_joint_ranks(data, columns[None])[0])
-
-
-def unit_ranks(data: Rows, units: Sequence[NDArray[np.intp]]) -> NDArray[np.intp]:
-    """The number of coefficients of every unit by itself; a unit is some columns of ``data.X``."""
-    return _joint_ranks(data, stacked(units, max([0, *(one.size for one in units)])))
-
-
-def _unit_columns(data: Rows) -> Array:
-    """The columns of X as rows, divided by their lengths, and a row of zeros at the end."""
-    table = data.triangle[:, :-1].T
-    lengths = np.linalg.norm(table, axis=1, keepdims=True)
-    return np.vstack([table / np.where(lengths > 0.0, lengths, 1.0), np.zeros(table.shape[1])])
-
-
-def _joint_ranks(data: Rows, supports: NDArray[np.intp]) -> NDArray[np.intp]:
-    """The ranks of some supports.
-
-    supports, shape (k, s): Columns of ``data.X``; −1 is no column.
-    """
-    (k, s), table = supports.shape, _unit_columns(data)
-    found = np.zeros(k, dtype=np.intp)
-    if s == 0:
-        return found
-    for here in np.array_split(np.arange(k), 1 + k // SUPPORTS_OF_A_BATCH):
-        values = np.linalg.svd(table[supports[here]], compute_uv=False)
-        found[here] = (values > dependent_share(data, s) * values[:, :1]).sum(axis=1)
-    return found
+from ..core.rows import Rows
 
 
 class Coefficients:
@@ -74,13 +26,14 @@ class Coefficients:
 
     def __init__(self, data: Rows, units: Sequence[NDArray[np.intp]]) -> None:
         self.data, self.units = data, units
-        self.each = unit_ranks(data, units)
+        self.each = data.ranks(units)
         columns = np.concatenate([np.empty(0, dtype=np.intp), *units])
-        self.every, self.joined = n_coefficients(data, columns), np.zeros(len(units), dtype=bool)
+        self.every = int(data.ranks([columns])[0])
+        self.joined = np.zeros(len(units), dtype=bool)
         self._known: dict[bytes, int] = {}
         if self.every < self.each.sum():
             # A unit that no dependence touches is 0 in the null space of all columns.
-            null = np.linalg.svd(_unit_columns(data)[columns].T)[2][self.every :]
+            null = np.linalg.svd(data.unit.X[:, columns])[2][self.every :]
             unit = np.repeat(np.arange(len(units)), [one.size for one in units])
             self.joined[unit[np.abs(null).max(axis=0) > TOUCHED]] = True
 
@@ -96,8 +49,7 @@ class Coefficients:
             if key not in self._known and key not in new:
                 units = [self.units[u] for u in place[row]]
                 new[key] = np.concatenate([np.empty(0, dtype=np.intp), *units])
-        most = max([0, *(one.size for one in new.values())])
-        ranks = _joint_ranks(self.data, stacked(list(new.values()), most))
+        ranks = self.data.ranks(list(new.values()))
         self._known.update(zip(new, ranks.tolist(), strict=True))
         return count + np.array([self._known[key] for key in keys], dtype=np.intp)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,14 +33,6 @@ def pad_support(support: Support, size: int, p: int, preferred: Support | None =
         for more in (np.arange(p),) if preferred is None else (preferred, np.arange(p)):
             support = np.concatenate([support, more[~np.isin(more, support)]])[:size]
     return np.sort(support).astype(np.intp)
-
-
-def stacked(supports: Sequence[Support], most: int) -> NDArray[np.int64]:
-    """Supports of at most ``most`` columns as rows of ``most`` entries, filled up with −1."""
-    rows = np.full((len(supports), most), -1, dtype=np.int64)
-    for row, support in zip(rows, supports, strict=True):
-        row[: support.size] = support
-    return rows
 
 
 def forward_order(X: Array, y: Array, steps: int, gamma: float = 0.0) -> NDArray[np.intp]:

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem, checked_sizes
 from ..core.quick_fits import fit_supports
+from ..kernels.linalg import stacked
 from .path import GrownUnits, SupportGrower
-from .rounding import Support, stacked
+from .rounding import Support
 
 
 class WeightedGrower:

@@ -52,7 +52,7 @@ from sparsecv.design.folds import make_folds
 from sparsecv.design.row_table import RowTable
 from sparsecv.solvers import Status, best_subsets, solve
 from sparsecv.solvers.core.limits import Limits
-from sparsecv.solvers.leaps.gathering import Comparison, near_best_subsets
+from sparsecv.solvers.leaps.gathering import Comparison
 
 Array = NDArray[np.float64]
 Marks = NDArray[np.bool_]
@@ -191,7 +191,7 @@ def one_support(data: RowFolds, gammas: Array) -> OneSupport:
     limit = (best.error + TREE_SHARE * problem.yy) * (1.0 + 1e-6)
     within = limit / problem.objective(range(p)) - 1.0
     limits = Limits(node_limit=MOST_NODES)
-    found = near_best_subsets(problem, Comparison(np.ones(p + 1)), within, limits, MOST_LISTED)
+    found = Comparison(np.ones(p + 1)).near_best(problem, within, limits, MOST_LISTED)
     listed = marks(answer.support for answer in found.answers)
     best = min((best, *(least_of(errors, listed, gamma) for gamma in gammas)), key=error_of)
     return OneSupport(best, len(listed), found.answers[0].work.n_nodes, found.complete)

@@ -20,27 +20,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Answer
-from ..solvers.core.rounding import (
-    BOUND_SHARE,
-    STEP_SHARE,
-    WIDENED_SHARE_OF_CENTRE,
-    WIDENED_SHARE_OF_YY,
-)
-from ..solvers.relaxation.ellipsoid import Ellipsoid, ShiftedForm, Spectrum, ellipsoid
+from ..solvers.core.rounding import STEP_SHARE
+from ..solvers.relaxation.ellipsoid import Ellipsoid, Spectrum, ellipsoid
 from ..solvers.relaxation.gram import GramForm
 
 Array = NDArray[np.float64]
 Bounds = tuple[float, float]
-
-
-# Where the least eigenvalue λ of XᵀX is positive, this share of λ‖β‖² is moved from the loss to the
-# ridge term, whose relaxation (the perspective) then is tighter; this is ε < 0 in `epsilons`. Every
-# share gives an ellipsoid that holds the optimal β, and so an interval of the fold's error. The
-# intervals of all shares are intersected. The numbers are choices.
-EIGENVALUE_SHARES = (0.9, 0.6, 0.3)
-# Shares of γ that are kept out of the perspective (ε > 0), where XᵀX is singular. Every share
-# gives an ellipsoid and takes one factorisation. The numbers are choices.
-GAMMA_SHARES = (1e-3, 0.1, 0.5, 0.9)
 
 
 def squared_error_bounds(low: Array, high: Array) -> tuple[Array, Array]:
@@ -283,7 +268,7 @@ def fold_bounds(
     """
     spectrum = spectrum or Spectrum.of(training)
     low, high = objective_gap_bound(full_lower, upper), np.inf
-    for epsilon in epsilons(training.gamma, spectrum):
+    for epsilon in spectrum.epsilons(training.gamma):
         near = centres
         if epsilon != 0.0:
             near = centres[-1:] if epsilon < 0.0 else centres[:1]
@@ -292,20 +277,6 @@ def fold_bounds(
             least, most = region_bounds(region, rows, targets)
             low, high = max(low, least), min(high, most)
     return low, max(high, low)
-
-
-def epsilons(gamma: float, spectrum: Spectrum) -> list[float]:
-    """The ε whose ellipsoids are intersected: 0, and shares of γ or of an eigenvalue.
-
-    Where XᵀX is singular, ε > 0 are shares of γ; where its least eigenvalue λ is positive, ε < 0
-    are shares of −2λ, lowered for rounding.
-
-    spectrum: Eigenvalues of the training rows' XᵀX.
-    """
-    least = 2.0 * spectrum.least() * (1.0 - BOUND_SHARE)
-    below = [] if least <= 0.0 else [-share * least for share in EIGENVALUE_SHARES]
-    above = [] if spectrum.full_rank else [share * gamma for share in GAMMA_SHARES]
-    return [*below, 0.0, *above]
 
 
 def open_node_range(
@@ -327,25 +298,13 @@ def open_node_range(
     problem: A problem that has the γ and τ of the search.
     rows, targets: Held-out rows and responses of the fold, shape (m, p) and (m,).
     """
-    gamma, leaves = problem.gamma, found.leaves
-    assert leaves is not None
-    upper, beta, n_nodes = found.objective, leaves.beta, leaves.size
-    reserve, predicted = 1.0 + BOUND_SHARE, beta @ rows.T
-    length = problem.given_length(upper)
-    ball = (length + np.linalg.norm(beta, axis=1)) * reserve
-    upper += problem.added_at_given(upper)
+    assert found.leaves is not None
+    n_nodes = found.leaves.size
     low, high = np.zeros(n_nodes), np.full(n_nodes, np.inf)
-    for epsilon in epsilons(gamma, spectrum):
-        bound = leaves.bounds(ShiftedForm(gram, gamma, epsilon), problem.tau)
-        gap = np.maximum(upper - bound, 0.0) * reserve
-        gap = gap + WIDENED_SHARE_OF_YY * gram.yy + found.rounding
-        radius = np.sqrt(gap + spectrum.unseen(epsilon / 2.0, ball))
-        # Theorem 2: the ellipsoid moves predictions by its radius times the length of the row's
-        # image. Where XᵀX + ε/2 is singular the rest of the row sees the ball alone.
-        image, unseen_length = spectrum.image(rows, epsilon / 2.0)
-        width = radius[:, None] * np.linalg.norm(image, axis=1) + ball[:, None] * unseen_length
-        width = width * reserve + WIDENED_SHARE_OF_CENTRE * np.abs(predicted)
-        least, most = squared_error_bounds(predicted - width - targets, predicted + width - targets)
+    for epsilon in spectrum.epsilons(problem.gamma):
+        regions = spectrum.regions(gram, problem, found, epsilon)
+        ends = regions.prediction_ranges(rows)
+        least, most = squared_error_bounds(*(end - targets for end in ends))
         low = np.maximum(low, least.sum(axis=1))
         high = np.minimum(high, most.sum(axis=1))
         # With at most this many open nodes a fold of several rows is bounded as a whole (problem
@@ -353,7 +312,6 @@ def open_node_range(
         # has a bound of its own. The number is a choice.
         if targets.size > 1 and n_nodes <= 30:
             for i in range(n_nodes):
-                region = Ellipsoid(beta[i], float(radius[i]), epsilon, float(ball[i]), spectrum)
-                least_error, most_error = region.error_range(rows, targets)
+                least_error, most_error = regions.one(i).error_range(rows, targets)
                 low[i], high[i] = max(low[i], least_error), min(high[i], most_error)
     return float(low.min()), float(high.max())

@@ -35,7 +35,7 @@ from ..solvers.kernels.linalg import stacked
 from ..solvers.leaps.deleted_rows import DeletedRowSubsets, deleted_fits
 from ..solvers.leaps.gamma_trees import Listed
 from ..solvers.leaps.open_nodes import prediction_ranges
-from ..solvers.ridge_fits import SupportPath, known_path
+from ..solvers.ridge_fits import SupportPath
 from ..solvers.supports.path import GrownUnits
 from .arrays import MODEL, CellProofs, Models, SearchWork, Supports
 from .fold_bounds import bounds_along_gamma, objective_gap_bound, squared_error_bounds
@@ -513,7 +513,7 @@ class Ledger:
         (rows, targets), sizes = self.data.held_out(j), self.taus[places]
         incumbents = [self.supports[c] for c in self.incumbent.choice[g, places, j]]
         known = stacked(incumbents, self._max_columns)
-        predicted = known_path(problem, [self.gammas[g]], sizes, known[None]).predict(rows)
+        predicted = SupportPath.of(problem, [self.gammas[g]], sizes, known[None]).predict(rows)
         upper = self.incumbent.objective[g, places, j, None]
         leaves = Leaves.root(problem.p, problem.p) if leaves is None else leaves
         low, high = prediction_ranges(problem, leaves, rows, sizes, predicted[0], upper)

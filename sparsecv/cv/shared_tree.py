@@ -16,12 +16,12 @@ from ..solvers.branching.single import branch_and_bound
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Answer, Status
-from ..solvers.core.rounding import BOUND_SHARE, WIDENED_SHARE_OF_CENTRE, WIDENED_SHARE_OF_YY
+from ..solvers.core.rounding import BOUND_SHARE
 from ..solvers.core.threads import cached
 from ..solvers.relaxation.ellipsoid import Spectrum
 from ..solvers.relaxation.gram import GramForm, wants_gram
 from ..solvers.relaxation.perspective import Relaxation
-from .fold_bounds import EIGENVALUE_SHARES, GAMMA_SHARES, open_node_range, squared_error_bounds
+from .fold_bounds import open_node_range, squared_error_bounds
 from .ledger import Cell, Ledger
 from .progress import Batch, Late, Run
 
@@ -194,10 +194,6 @@ class SharedTree:
     def bracket_rows(self, t: int, relaxation: Relaxation, *, extract: bool) -> None:
         """For leave-one-out: intervals of all folds at once, by Theorem 2 of the first paper.
 
-        The theorem puts fold j's optimal coefficients into an ellipsoid around coefficients that
-        follow from the relaxation of all rows by deleting row j; the ellipsoid bounds the
-        prediction of row j.
-
         The ledger takes the intervals at the tree's γ and the t-th τ, and which folds are proved.
 
         t: Index of τ.
@@ -205,37 +201,13 @@ class SharedTree:
         extract: Whether a share of the least eigenvalue of XᵀX is moved into the perspective
             (ε < 0).
         """
-        left_out, ledger, g = self.left_out, self.ledger, self.g
-        every_fold = np.arange(ledger.k)
+        ledger, g, k = self.ledger, self.g, self.ledger.k
         H, targets = self.held_out
-        half, least = ledger.gammas[g] / 2.0, left_out.least
-        shares = EIGENVALUE_SHARES if extract else (0.0,)
-        if extract and not least.any():
-            return
-        # A shift is ε/2. A single one for all folds, the least that any fold allows, needs one pass
-        # over the rows. Where XᵀX is or may be singular ε = 0 bounds nothing, and ε > 0 does.
-        shifts = [-share * float(least.min()) for share in shares]
-        if not extract and (left_out.n <= self.full.p or left_out.eigen[0][0] <= 0.0):
-            shifts = [share * half for share in GAMMA_SHARES]
-        upper = ledger.incumbent.objective[g, t, : ledger.k]
-        for shift in shifts:
-            every = np.full(ledger.k, shift)
-            beta, bound = left_out.centres(relaxation, half, int(ledger.taus[t]), every)
-            spread = left_out.spreads(H, shift, every_fold)
-            reserve = 1.0 + BOUND_SHARE
-            gap = np.maximum(upper - bound, 0.0) * reserve
-            radius = np.sqrt((gap + WIDENED_SHARE_OF_YY * self.full.yy) * spread) * reserve
-            predicted = np.einsum("ij,ij->i", H, beta)
-            width = radius + WIDENED_SHARE_OF_CENTRE * np.abs(predicted)
-            low, high = predicted - width - targets, predicted + width - targets
-            least_error, most_error = squared_error_bounds(low, high)
-            finite = np.isfinite(radius)
-            low, high = np.where(finite, least_error, 0.0), np.where(finite, most_error, np.inf)
-            ledger.narrow(g, t, every_fold, low, high)
-            solved = bound >= upper * (1.0 - BOUND_SHARE)
-            ledger.prove_incumbents(
-                g, t, np.flatnonzero(solved & ~ledger.cells.exact[g, t, : ledger.k])
-            )
+        upper, size = ledger.incumbent.objective[g, t, :k], int(ledger.taus[t])
+        of_all = relaxation, ledger.gammas[g] / 2.0, size, H, upper
+        for low, high, solved in self.left_out.prediction_ranges(*of_all, extract=extract):
+            ledger.narrow(g, t, np.arange(k), *squared_error_bounds(low - targets, high - targets))
+            ledger.prove_incumbents(g, t, np.flatnonzero(solved & ~ledger.cells.exact[g, t, :k]))
 
     def solve_fold(self, t: int, j: int, limits: Limits) -> None:
         """Branch on the open nodes of fold j until the fold is solved or a limit is reached."""

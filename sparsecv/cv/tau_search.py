@@ -30,7 +30,7 @@ from ..solvers.relaxation.ellipsoid import Spectrum
 from ..solvers.relaxation.perspective import Relaxation, relaxation_path
 from ..solvers.supports.path import heuristic_support
 from .bounds import compute_bounds
-from .fold_bounds import epsilons, fold_bounds
+from .fold_bounds import fold_bounds
 from .ledger import Ledger
 from .progress import Report, Run
 from .results import least
@@ -201,7 +201,7 @@ class _Search:
             # The paper takes ε = 0 where n > p. Elsewhere XᵀX may be singular. The ellipsoid of
             # ε = 0 then has no end, and several ε > 0 are taken, too. The paper takes no ε < 0.
             if training.n is not None and training.n <= training.p:
-                shares = [e for e in epsilons(ledger.gammas[g], spectrum) if e >= 0.0]
+                shares = [e for e in spectrum.epsilons(ledger.gammas[g]) if e >= 0.0]
             paths = tuple(self._path(training, epsilon=epsilon) for epsilon in shares)
         for t, *found in zip(self.positions, *paths, strict=True):
             problem = training.replace(tau=int(ledger.taus[t]))

@@ -33,9 +33,10 @@ from ..selection.row_influence import (
 from ..selection.row_removals import row_removals
 from ..selection.sizes import subsets_by_size
 from ..solvers.core.limits import Limits
-from ..solvers.core.quick_fits import fit_supports
 from ..solvers.core.result import Status
 from ..solvers.core.ties import ties_in_order
+from ..solvers.kernels.linalg import stacked
+from ..solvers.ridge_fits import SupportPath
 from .frames import columns_and_names, frame_of
 
 if TYPE_CHECKING:
@@ -145,11 +146,9 @@ def _coefficients(result: Result, supports: Sequence[Index]) -> list[list[float]
 
     supports: Columns of the problem, each in increasing order.
     """
-    design, most = result.design, max(one.size for one in supports)
-    table = np.full((len(supports), max(most, 1)), -1, dtype=np.int64)
-    for row, one in zip(table, supports, strict=True):
-        row[: one.size] = one
-    coef, _ = fit_supports(result.problem, np.array([result.model.gamma]), table[None])
+    design, sizes = result.design, np.array([one.size for one in supports])
+    table = stacked(supports, max(int(sizes.max()), 1))[None]
+    coef = SupportPath.of(result.problem, [result.model.gamma], sizes, table).coef
     units = design.y_scale / design.scale[: design.p]
     rows = zip(supports, coef[0], strict=True)
     return [(own[: one.size] * units[one]).tolist() for one, own in rows]

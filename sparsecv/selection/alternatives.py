@@ -28,7 +28,7 @@ from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Answer, Status
 from ..solvers.kernels.linalg import stacked
 from ..solvers.leaps.all_sizes import n_best_subsets
-from ..solvers.ridge_fits import known_path
+from ..solvers.ridge_fits import SupportPath
 from .study import Study
 
 Errors = tuple[Array, Array]
@@ -152,6 +152,6 @@ def fold_errors(
     for gamma, supports in rows:
         most = max(s.size for s in supports)
         sizes = np.array([s.size for s in supports])
-        path = known_path(problem, [gamma], sizes, stacked(supports, most)[None])
+        path = SupportPath.of(problem, [gamma], sizes, stacked(supports, most)[None])
         found.append(path.squared_errors(*held_out)[0])
     return np.concatenate(found)

@@ -20,7 +20,7 @@ from ..solvers.core.gamma_span import GammaSpan
 from ..solvers.core.limits import OutOfTime
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status
-from ..solvers.ridge_fits import known_path
+from ..solvers.ridge_fits import SupportPath
 from .inner_folds import FoldWeights, inner_weights
 from .study import Study
 from .surfaces import Evaluated, Partitions, all_partitions, first_partition, unvisited
@@ -42,7 +42,7 @@ def averaged_coefficients(
     """
     g, t = np.flatnonzero(weights.any(axis=1)), np.flatnonzero(weights.any(axis=0))
     supports = np.stack([result.by_gamma[i].padded(fold)[t] for i in g])
-    path = known_path(problem, result.gammas[g], result.taus[t], supports)
+    path = SupportPath.of(problem, result.gammas[g], result.taus[t], supports)
     weighted = weights[np.ix_(g, t)][:, :, None] * path.coef
     # A support of fewer columns than others is filled up with -1.
     coef, inside = np.zeros(problem.p), supports >= 0

@@ -21,12 +21,7 @@ from ..errors import InputError
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status
-from ..solvers.leaps.gathering import (
-    Comparison,
-    NearBestAnswers,
-    best_subset,
-    near_best_subsets,
-)
+from ..solvers.leaps.gathering import Comparison, NearBestAnswers
 from .criteria import check_one_tree, criterion_weights
 from .result import Result
 
@@ -60,7 +55,7 @@ def near_best(result: Result, within: float, seconds: float | None) -> NearBestA
     if not (np.ndim(within) == 0 and 0.0 <= float(within) < math.inf):
         raise InputError(f"within must be a number >= 0; got {within!r}")
     problem, comparison = compared(result, "near_best")
-    return near_best_subsets(problem, comparison, float(within), Limits(seconds))
+    return comparison.near_best(problem, float(within), Limits(seconds))
 
 
 class Importance(NamedTuple):
@@ -89,7 +84,7 @@ def importance(result: Result, seconds: float | None) -> Importance:
     problem, comparison = compared(result, "importance")
     limits, rules = Limits(seconds), problem.constraints
     k = rules.n_units
-    found = best_subset(problem, comparison, limits.share(k + 1.0))
+    found = comparison.best(problem, limits.share(k + 1.0))
     assert found is not None  # The model is one of the supports.
     best, least = found
     inside = np.isin(np.arange(k), rules.units(best.support))
@@ -104,7 +99,7 @@ def importance(result: Result, seconds: float | None) -> Importance:
         asked = replace(rules, include=into, exclude=out)
         own: dict[str, Any] = {"gamma": problem.given_gamma, "constraints": asked}
         other = SparseRidgeProblem.from_rows(problem.data, **own)
-        found = best_subset(other, comparison, limits.share(float(k - u)))
+        found = comparison.best(other, limits.share(float(k - u)))
         if found is not None:
             statuses[u] = Status.worst([statuses[u], found[0].status])
             values[0 if inside[u] else 1, u] = found[1]

@@ -10,7 +10,7 @@ import numpy as np
 from ..cv.progress import Late
 from ..cv.results import Array, CVResult, bias_corrected
 from ..solvers.core.limits import OutOfTime
-from ..solvers.ridge_fits import known_path
+from ..solvers.ridge_fits import SupportPath
 from .rules import PairCriterion
 from .study import Study
 
@@ -38,7 +38,7 @@ def _trained(study: Study, result: CVResult, j: int | None) -> Array:
         raise OutOfTime
     problem = study.data.problem(study.data.folds.k if j is None else j)
     supports = np.stack([one.padded(j) for one in result.by_gamma])
-    path = known_path(problem, result.gammas, result.taus, supports)
+    path = SupportPath.of(problem, result.gammas, result.taus, supports)
     # The objective of a fit is ||y − Xβ||² + (γ/2)||β||².
     penalty = 0.5 * result.gammas[:, None] * (path.coef**2).sum(axis=2)
     return np.asarray(path.objective - penalty)

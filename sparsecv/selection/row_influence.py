@@ -45,10 +45,9 @@ from ..solvers.core.rounding import BOUND_SHARE, SUM_SHARE
 from ..solvers.core.rows import Rows
 from ..solvers.core.threads import on_one_thread
 from ..solvers.core.ties import ranking
-from ..solvers.kernels.linalg import from_mask
 from ..solvers.leaps.deleted_rows import LEAST_ONE_MINUS_LEVERAGE, deleted_fits
-from ..solvers.leaps.gamma_range import Mask, NearBest
-from ..solvers.leaps.gathering import Comparison, best_subset
+from ..solvers.leaps.gamma_range import NearBest
+from ..solvers.leaps.gathering import Comparison
 from ..solvers.leaps.table import TreeTable
 from .criteria import criterion_weights
 from .result import Result
@@ -262,7 +261,7 @@ def _blocks_by_scale(least: Array) -> Iterator[Index]:
 
 def _listed(
     lighter: Lighter, compared: Sequence[Comparison], of: Index, limits: Limits
-) -> tuple[Mask, Array, Array]:
+) -> tuple[NDArray[np.uint64], Array, Array]:
     """What a tree lists without each row of ``lighter``, m of them.
 
     compared, of: How supports are compared, and which way is that without each row.
@@ -314,7 +313,7 @@ def _by_tree(
         # The support of no column is listed beside those of the tree.
         masks = np.column_stack([masks, np.zeros(rows.size, dtype=np.uint64)])
         bounds = np.column_stack([bounds, values(np.empty(0, dtype=np.intp), rows)])
-    own = np.bitwise_or.reduce(np.uint64(1) << rules.units(support).astype(np.uint64))
+    own = rules.mask(support)
     fitted = values(support, rows)
     # Other supports on a list are fitted where their bounds do not say that they are worse.
     other = np.isfinite(bounds) & (masks != own)
@@ -325,7 +324,7 @@ def _by_tree(
     options = np.unique(masks[tried])
     for number, mask in enumerate(options):
         here = np.flatnonzero((tried & (masks == mask)).any(axis=1))
-        value = values(rules.columns_of(from_mask(mask[None])), rows[here])
+        value = values(rules.columns_in(mask), rows[here])
         best[here[value < least[here]]] = number
         second[here] = np.minimum(second[here], np.maximum(least[here], value))
         least[here] = np.minimum(least[here], value)  # A NaN stays, and leaves the row open.
@@ -340,7 +339,7 @@ def _by_tree(
         found.proved[block[i]], found.lead[block[i]] = True, lead[i]
         if lead[i] < 0.0:
             found.changed[block[i]] = True
-            found.supports[block[i]] = rules.columns_of(from_mask(options[best[i], None]))
+            found.supports[block[i]] = rules.columns_in(options[best[i]])
 
 
 def _alone(
@@ -358,7 +357,7 @@ def _alone(
         both = [support, answer.support]
         first = both[ranking([left.fit(one) for one in both], both)[0]]
     else:
-        best = best_subset(left, comparison, limits)
+        best = comparison.best(left, limits)
         if best is None:  # Too few rows are left for any support.
             return
         answer, _ = best

@@ -17,7 +17,6 @@ from ..errors import InputError, SolverUnavailable
 from ..solvers.api import best_support
 from ..solvers.core.limits import Limits
 from ..solvers.core.result import Status
-from ..solvers.leaps.gathering import best_subset
 from .choice import (
     chosen_again,
     chosen_from,
@@ -159,7 +158,7 @@ def _of_least_criterion(table: Prepared, settings: Settings, deadline: Limits) -
     check_one_tree(problem, f"tau={name!r}", instead="give a size")
     weights = criterion_weights(name, design.total, design.p, int(design.protocol.intercept))
     limits = Limits(deadline.remaining(), stop=deadline.stop)
-    found = best_subset(problem, weights, limits)
+    found = weights.best(problem, limits)
     assert found is not None  # Rows leave a degree of freedom to the columns that must stay.
     best, _ = found
     model = fitted_model(design, problem, best.support, best.size, best.lower_bound, best.proved)

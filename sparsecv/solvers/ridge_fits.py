@@ -87,6 +87,19 @@ class SupportPath:
             n_trees=np.zeros(gammas.size, dtype=np.int64),
         )
 
+    @classmethod
+    def of(
+        cls,
+        problem: SparseRidgeProblem,
+        gammas: Sequence[float] | Array,
+        sizes: NDArray[np.intp],
+        supports: NDArray[np.int64],
+    ) -> SupportPath:
+        """Fits on given supports, nothing proved; ``sizes`` has shape (τ,)."""
+        path = cls.empty(np.asarray(gammas, dtype=np.float64), sizes, supports)
+        path.coef, path.objective = fit_supports(problem, path.gammas, supports)
+        return path
+
     def after_no_column(self, problem: SparseRidgeProblem) -> SupportPath:
         """This path with the size 0 before its own sizes, whose one support needs no search.
 
@@ -198,18 +211,3 @@ class SupportPath:
         enough = np.where(self.proved | every, EXACT_SHARE * errors + room, np.inf)
         given = self.gammas, self.supports, rows, targets, errors
         return path_margins(problem, *given, enough, moved)
-
-
-def known_path(
-    problem: SparseRidgeProblem,
-    gammas: Sequence[float] | Array,
-    sizes: NDArray[np.intp],
-    supports: NDArray[np.int64],
-) -> SupportPath:
-    """Fits on given supports, nothing proved.
-
-    sizes, shape (τ,).
-    """
-    path = SupportPath.empty(np.asarray(gammas, dtype=np.float64), sizes, supports)
-    path.coef, path.objective = fit_supports(problem, path.gammas, supports)
-    return path

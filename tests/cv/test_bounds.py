@@ -118,7 +118,7 @@ def test_every_bound_holds_the_truth(seed: int) -> None:
     for lower in (relaxed.bound, exact * (1 - 1e-9)):
         low = bounds.objective_gap_bound(lower, upper)
         assert low <= max(errors) * (1 + 1e-7) + 1e-9 * training.yy
-    for epsilon in fold_bounds.epsilons(training.gamma, spectrum):
+    for epsilon in spectrum.epsilons(training.gamma):
         relaxation = perspective_relaxation(training, epsilon=max(epsilon, 0.0))
         anywhere = relaxation.beta + 0.1 * rng.normal(size=training.p)
         for centre in (relaxation.beta, anywhere):

@@ -24,10 +24,10 @@ from support.inside import (
     RunPlan,
     Settings,
     SizeRound,
+    SupportPath,
     cross_validate,
     error_margin,
     inner_weights,
-    known_path,
     least_is_proved,
     make_folds,
     project_fold,
@@ -152,7 +152,9 @@ def test_a_tiny_gamma_does_not_send_the_supports_of_others_to_a_look_at_each(
     )
     problem = SparseRidgeProblem(A[:, :-1], A[:, -1], gamma=1.0, tau=3)
     gammas = np.array([1e-10, 1e-2, 1e6, 1e8])
-    path = known_path(problem, gammas, np.array([2, 3]), np.array([[[0, 1, -1], [0, 1, 2]]] * 4))
+    path = SupportPath.of(
+        problem, gammas, np.array([2, 3]), np.array([[[0, 1, -1], [0, 1, 2]]] * 4)
+    )
     held = H[:, :-1], H[:, -1]
     errors, looked_at = path.squared_errors(*held), list[float]()
     margin_of = error_margin.support_margin
@@ -401,7 +403,7 @@ def test_errors_within_bounds_have_margins_from_one_factor_and_one_call(
             part[:, 1] = part[:, 0] + near * part[:, 1]
         problem = SparseRidgeProblem(A[:, :-1], A[:, -1], gamma=1.0, tau=5, constraints=rules)
         gammas, held = np.array([1e-2, 1.0, 1e2]), (H[:, :-1], H[:, -1])
-        path = known_path(problem, gammas, np.array([1, 2, 3, 5]), supports)
+        path = SupportPath.of(problem, gammas, np.array([1, 2, 3, 5]), supports)
         errors = path.squared_errors(*held)
         enough, given = 1e-6 * errors + 1e-9, (problem, gammas, supports, *held)
         enough[1, 2] = np.inf

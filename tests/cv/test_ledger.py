@@ -14,8 +14,8 @@ from support.inside import (
     RowFolds,
     RowTable,
     Settings,
+    SupportPath,
     Surface,
-    known_path,
     make_folds,
 )
 
@@ -141,7 +141,7 @@ def test_a_foreign_support_changes_no_estimate_before_it_is_proved() -> None:
     data, sizes = data_of(), np.array([1])
     ledger = Ledger(data, sizes, [0.3])
     for j in range(5):  # Column 4, which says nothing of y, is every answer.
-        path = known_path(data.problem(j), [0.3], sizes, np.array([[[4]]]))
+        path = SupportPath.of(data.problem(j), [0.3], sizes, np.array([[[4]]]))
         error = path.squared_errors(*data.held_out(j))[0] if j < 4 else 0.0
         ledger.enter_answers([0], j, path, error)
     before = ledger.tables([0])["cv_error"]

@@ -10,7 +10,7 @@ from support.inside import (
     RowFolds,
     RowTable,
     Summary,
-    known_path,
+    SupportPath,
     make_design,
     make_folds,
 )
@@ -48,7 +48,7 @@ def test_errors_are_those_of_whole_rows(
     supports[0, 0, :1], supports[0, 1, :2], supports[0, 2] = 4, (1, 4), (0, 1, 6)
     supports[1, 0, :1], supports[1, 1, :2], supports[1, 2] = 1, (4, p - 1), (1, 4, p - 1)
     for j in range(3):
-        path = known_path(data.training(j), [0.5, 20.0], np.array([1, 2, 3]), supports)
+        path = SupportPath.of(data.training(j), [0.5, 20.0], np.array([1, 2, 3]), supports)
         np.testing.assert_array_equal(path.used, [0, 1, 4, 6, p - 1])
         whole = path.squared_errors(*data.held_out(j))
         alone = path.squared_errors(*data.held_out(j, path.used), path.used)

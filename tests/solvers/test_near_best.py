@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from support.brute_force import exact_moments, exact_objective
-from support.inside import Comparison, Limits, near_best_subsets
+from support.inside import Comparison, Limits
 
 from sparsecv.solvers import SparseRidgeProblem, Status
 
@@ -29,7 +29,7 @@ def test_the_best_by_a_criterion_comes_with_a_bound_that_holds_at_every_limit() 
         problem = SparseRidgeProblem(X, y, gamma=0.0, tau=1)
         weight = np.exp(2.0 * np.arange(10) / 50)
         limits = Limits(node_limit=nodes)
-        proof = near_best_subsets(problem, Comparison(weight), limits=limits).answers[0]
+        proof = Comparison(weight).near_best(problem, limits=limits).answers[0]
         size = proof.support.size
         least = min(
             problem.objective(list(T)) for T in itertools.combinations(range(9), size) if size
@@ -53,7 +53,7 @@ def test_the_first_bound_counts_the_rounding_of_fits(penalty: float, within: flo
         weight = np.full(5, penalty**2.5)
         weight[2] = penalty
         problem = SparseRidgeProblem(X, y, gamma=1e-20 * within, tau=1)
-        best = near_best_subsets(problem, Comparison(weight), within).answers[0]
+        best = Comparison(weight).near_best(problem, within).answers[0]
         moments = exact_moments(X, y)
         supports = itertools.combinations(range(4), best.size)
         least = min(exact_objective(moments, problem.given_gamma, T) for T in supports)
@@ -64,10 +64,10 @@ def test_too_many_supports_end_the_list_and_are_said() -> None:
     random = np.random.default_rng(4)
     X, y = random.standard_normal((40, 10)), random.standard_normal(40)
     problem = SparseRidgeProblem(X, y, gamma=1.0, tau=1)
-    found = near_best_subsets(problem, Comparison(np.ones(11)), 10.0, most=50)
+    found = Comparison(np.ones(11)).near_best(problem, 10.0, most=50)
     assert found.answers[0].status is Status.NODE_LIMIT
     assert len(found.answers) == 50
-    whole = near_best_subsets(problem, Comparison(np.ones(11)), 10.0)
+    whole = Comparison(np.ones(11)).near_best(problem, 10.0)
     assert (whole.answers[0].status, len(whole.answers)) == (Status.OPTIMAL, 1024)
 
 
@@ -76,7 +76,7 @@ def test_more_than_64_columns_take_masks_of_several_words() -> None:
     X = random.standard_normal((300, 70))
     y = X[:, 66] + X[:, 3] + 0.5 * random.standard_normal(300)
     problem = SparseRidgeProblem(X, y, gamma=1.0, tau=2)
-    found = near_best_subsets(problem, Comparison(np.ones(3)), 0.5)
+    found = Comparison(np.ones(3)).near_best(problem, 0.5)
     assert found.answers[0].status is Status.OPTIMAL
     assert found.answers[0].support.tolist() == [3, 66]
     pairs = [T for k in range(3) for T in itertools.combinations(range(70), k)]
@@ -92,7 +92,7 @@ def test_a_working_gamma_that_may_add_anything_leaves_the_list_in_doubt() -> Non
     problem = SparseRidgeProblem(X, y, gamma=0.0, tau=1)
     assert not np.isfinite(problem.at_unit_length().zero_loss(problem.yy))
     weight = np.append(np.exp(np.arange(3) / 3.0), [np.inf] * 18)
-    found = near_best_subsets(problem, Comparison(weight), 0.1)
+    found = Comparison(weight).near_best(problem, 0.1)
     values = values_of_all(problem, weight)
     limit = 1.1 * min(values.values())
     assert {T for T, value in values.items() if value < limit * (1.0 - 1e-9)} <= {

@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from support.answers import lower_bounds, objectives, proofs, supports
 from support.fresh import plain_run
-from support.inside import LEAPS, Limits, Way, enumerated, known_path, plan
+from support.inside import LEAPS, Limits, SupportPath, Way, enumerated, plan
 from support.problems import plain, regression
 from support.stand_ins import StandIn
 
@@ -59,7 +59,7 @@ def test_fits_predictions_and_errors_are_those_of_its_supports(solver: str, p: i
     if solver in ("heuristic", "rounding"):
         assert not path.proved.any()
         assert (path.lower_bound == 0.0).all()
-    known = known_path(problem, gammas, path.sizes, path.supports)
+    known = SupportPath.of(problem, gammas, path.sizes, path.supports)
     np.testing.assert_array_equal(known.coef, path.coef)
     np.testing.assert_array_equal(known.objective, path.objective)
     assert not known.proved.any()

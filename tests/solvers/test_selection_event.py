@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from support.fresh import draws
-from support.inside import Comparison, Limits, near_best_subsets, new_gathering, selection_events
+from support.inside import Comparison, Limits, new_gathering, selection_events
 
 from sparsecv import Constraints
 from sparsecv.solvers import SparseRidgeProblem, Status
@@ -165,7 +165,7 @@ def test_events_are_those_of_enumeration(kind: str) -> None:
         else:
             weight = criterion(n, p, np.log(n) if how == "bic" else 2.0)
         problem, compared = SparseRidgeProblem(X, y, gamma=gamma, tau=1), Comparison(weight)
-        support = near_best_subsets(problem, compared).answers[0].support
+        support = compared.near_best(problem).answers[0].support
         if support.size == 0:
             continue
         direction = left_of(problem, support, int(random.choice(support)))
@@ -214,7 +214,7 @@ def test_groups_and_included_columns_are_units_of_the_search() -> None:
             size = ranks[list(chosen)].sum() if by_rank else len(chosen)
             if rules.allowed(list(support)) and size < weight.size and weight[size] < np.inf:
                 weights[support] = weight[size]
-        best = near_best_subsets(problem, compared)
+        best = compared.near_best(problem)
         least = min(w * problem.objective(list(T)) for T, w in weights.items())
         assert best.value[0] == pytest.approx(least, rel=1e-9)
         support = best.answers[0].support
@@ -252,7 +252,7 @@ def test_a_line_agrees_with_exact_arithmetic() -> None:
         y = random.integers(-9, 10, n).astype(float)
         weight = np.array([np.inf, np.inf, 1.0])
         problem = SparseRidgeProblem(X, y, gamma=0.0, tau=size)
-        support = near_best_subsets(problem, Comparison(weight)).answers[0].support
+        support = Comparison(weight).near_best(problem).answers[0].support
         direction = left_of(problem, support, int(support[0]))
         if direction is None:
             continue
@@ -285,7 +285,7 @@ def test_a_limit_leaves_the_event_in_doubt_and_never_wrong() -> None:
         y = X[:, 0] + random.standard_normal(40)
         weight = criterion(40, 9, 2.0)
         problem, compared = SparseRidgeProblem(X, y, gamma=0.0, tau=1), Comparison(weight)
-        support = near_best_subsets(problem, compared).answers[0].support
+        support = compared.near_best(problem).answers[0].support
         direction = left_of(problem, support, int(support[0]))
         every = [T for k in range(10) for T in itertools.combinations(range(9), k)]
         weights = {T: weight[len(T)] for T in every}

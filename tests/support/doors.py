@@ -49,7 +49,6 @@ from .inside import (
     Way,
     enumerated,
     n_best_subsets,
-    near_best_subsets,
     plan,
 )
 from .stand_ins import standing_in
@@ -263,7 +262,7 @@ def near_best(case: Case, rng: np.random.Generator) -> Iterator[str]:
     last = float(rng.choice(list(values.values())))
     if rng.random() < 0.5 and least > 1e-9 * last:  # This support is just within the limit.
         within = last / least - 1.0 + 1e-6
-    found = near_best_subsets(case.problem(), Comparison(weight), within)
+    found = Comparison(weight).near_best(case.problem(), within)
     limit = (1.0 + within) * least
     room = 1e-9 * limit + 1e-12 * case.yy
     listed = [key(one.support) for one in found.answers]

@@ -64,7 +64,7 @@ from sparsecv.solvers.kernels.compiled import InnerKernel, Kernel, kernel
 from sparsecv.solvers.leaps.all_sizes import n_best_subsets
 from sparsecv.solvers.leaps.deleted_rows import DeletedRowSubsets
 from sparsecv.solvers.leaps.gamma_trees import ridge_scale
-from sparsecv.solvers.leaps.gathering import Comparison, near_best_subsets
+from sparsecv.solvers.leaps.gathering import Comparison
 from sparsecv.solvers.leaps.leaps_node import new_gathering
 from sparsecv.solvers.leaps.open_nodes import expand
 from sparsecv.solvers.leaps.selection_event import selection_events
@@ -74,7 +74,7 @@ from sparsecv.solvers.relaxation.ellipsoid import Spectrum
 from sparsecv.solvers.relaxation.extraction import extraction, largest_diagonal
 from sparsecv.solvers.relaxation.gram import GramForm
 from sparsecv.solvers.relaxation.relaxer import Relaxer
-from sparsecv.solvers.ridge_fits import fit_supports, known_path
+from sparsecv.solvers.ridge_fits import SupportPath, fit_supports
 from sparsecv.solvers.supports import coefficients, path
 from sparsecv.solvers.supports.path import SupportGrower
 from sparsecv.stability.learners import EstimatorLearner

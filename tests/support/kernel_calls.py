@@ -37,7 +37,6 @@ from .inside import (
     Comparison,
     LeftOut,
     enumerated,
-    near_best_subsets,
     search_alone,
     selection_events,
     solve_jointly,
@@ -211,7 +210,7 @@ def selected(**more: Any) -> Iterator[Any]:
     """Good supports, and the lines along which the best one stays the best."""
     given = problem("plain", 1.0, 1, **more)
     compared = Comparison(np.array([np.inf, np.inf, 1.0]))
-    best = near_best_subsets(given, compared, 0.5)
+    best = compared.near_best(given, 0.5)
     yield best.value
     support = best.answers[0].support
     directions = np.linalg.qr(given.triangle[:, support])[0].T

@@ -11,6 +11,7 @@ relaxation on the columns A that have a coefficient, one row d after the other i
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated, NamedTuple
 
@@ -21,7 +22,14 @@ from numpy.typing import NDArray
 from ..core.leaves import FREE, IN, Leaves
 from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
-from ..core.rounding import BOUND_SHARE, DIFFERENCE_SHARE, STEP_SHARE, eigenvalue_loss
+from ..core.rounding import (
+    BOUND_SHARE,
+    DIFFERENCE_SHARE,
+    STEP_SHARE,
+    WIDENED_SHARE_OF_CENTRE,
+    WIDENED_SHARE_OF_YY,
+    eigenvalue_loss,
+)
 from ..core.threads import cached
 from ..kernels.by_reference import by_reference
 from ..kernels.compiled import kernel
@@ -43,6 +51,7 @@ from ..relaxation.dual_bound import (
     products,
     sum_largest,
 )
+from ..relaxation.ellipsoid import EIGENVALUE_SHARES, GAMMA_SHARES
 from ..relaxation.gram import GramForm
 from ..relaxation.gram_rounding import Rounding
 from ..relaxation.perspective import Relaxation
@@ -524,6 +533,49 @@ class LeftOut:
         beta, bound, never = np.empty((k, p)), np.empty((1, k)), np.full(k, np.inf)
         bound_nodes(dp, nodes, tau, never, 1, np.zeros(k, dtype=np.intp), bound, beta)
         return beta, bound[0]
+
+    def prediction_ranges(
+        self,
+        relaxation: Relaxation,
+        ridge: float,
+        tau: int,
+        H: Array,
+        upper: Array,
+        *,
+        extract: bool,
+    ) -> Iterator[tuple[Array, Array, NDArray[np.bool_]]]:
+        """Yield ranges of the prediction of row H[j] in problem j, by Theorem 2 of the first paper.
+
+        The theorem puts problem j's optimal coefficients into an ellipsoid around coefficients that
+        follow from the relaxation of all rows by deleting a row. Every problem has to lack one row.
+        Each shift, ε/2, gives another ellipsoid, and so other ranges.
+
+        relaxation, ridge, tau: As of :meth:`centres`.
+        H, shape (k, p): In the columns of ``gram``.
+        upper, shape (k,): Objectives of the problems' incumbents; it is read for every shift.
+        extract: Whether a share of the least eigenvalue of XᵀX is moved into the perspective
+            (ε < 0).
+        Yields: Low and high ends, shape (k,), and whether the incumbents are proved.
+        """
+        shares = EIGENVALUE_SHARES if extract else (0.0,)
+        if extract and not self.least.any():
+            return
+        # A single shift for all problems, the least that any problem allows, needs one pass over
+        # the rows. Where XᵀX is or may be singular ε = 0 bounds nothing, and ε > 0 does.
+        shifts = [-share * float(self.least.min()) for share in shares]
+        if not extract and (self.n <= relaxation.beta.size or self.eigen[0][0] <= 0.0):
+            shifts = [share * ridge for share in GAMMA_SHARES]
+        every, reserve = np.arange(self.count), 1.0 + BOUND_SHARE
+        for shift in shifts:
+            beta, bound = self.centres(relaxation, ridge, tau, np.full(self.count, shift))
+            gap = np.maximum(upper - bound, 0.0) * reserve
+            square = (gap + WIDENED_SHARE_OF_YY * self.gram.yy) * self.spreads(H, shift, every)
+            radius, predicted = np.sqrt(square) * reserve, np.einsum("ij,ij->i", H, beta)
+            width = radius + WIDENED_SHARE_OF_CENTRE * np.abs(predicted)
+            finite = np.isfinite(radius)
+            low = np.where(finite, predicted - width, -np.inf)
+            high = np.where(finite, predicted + width, np.inf)
+            yield low, high, bound >= upper * (1.0 - BOUND_SHARE)
 
     def spreads(self, H: Array, shift: float, of: NDArray[np.intp]) -> Array:
         """Upper bounds on xᵀ(G_j + shift·I)⁻¹x for row x = H[i] and problem j = of[i].

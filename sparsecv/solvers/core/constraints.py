@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ...errors import InputError
+from ..kernels.linalg import from_mask
 from .threads import cached
 
 Array = NDArray[np.float64]
@@ -298,6 +299,15 @@ class UnitConstraints:
         if int(np.sum(inside[self.unit])) != columns.size:
             return False
         return not ((inside & self.exclude).any() or (self.include & ~inside).any())
+
+    def mask(self, support: ArrayLike) -> np.uint64:
+        """The units of a support, of at most 64 units, as the bits of a number."""
+        bits = np.uint64(1) << self.units(support).astype(np.uint64)
+        return np.uint64(np.bitwise_or.reduce(bits))
+
+    def columns_in(self, mask: np.uint64) -> Index:
+        """The columns of the units that are bits of a number."""
+        return self.columns_of(from_mask(np.array([mask])))
 
     def padded(self, support: ArrayLike, size: int) -> Index:
         """The columns of a support of ``size`` units, with the first other units added as needed.

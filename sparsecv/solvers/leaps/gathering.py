@@ -13,7 +13,7 @@ from ..core.limits import Limits
 from ..core.problem import SparseRidgeProblem
 from ..core.result import Answer, Status, Work
 from ..core.rounding import CERTAIN_SHARE, EQUAL_SHARE, tree_margin
-from ..core.threads import on_one_thread
+from ..core.threads import threads_for
 from ..core.ties import ties_in_order
 from ..kernels.linalg import Array, from_mask
 from .all_sizes import support_objectives
@@ -64,6 +64,45 @@ class Comparison(NamedTuple):
         least = np.minimum.accumulate(least[::-1])[::-1]
         return least, counted[(counted > 0) & (counted < m)]
 
+    def near_best(
+        self,
+        problem: SparseRidgeProblem,
+        within: float = 0.0,
+        limits: Limits | None = None,
+        most: int = MANY,
+    ) -> NearBestAnswers:
+        """List every support T with w·f_T ≤ (1 + within)·min w·f, by one leaps-and-bounds tree.
+
+        Supports of the same columns but for columns that are zero in every row count as one, unless
+        there are constraints. Without columns f is yᵀy. A support is listed whose value is above
+        the limit by no more than rounding explains, and by a share of ``EQUAL_SHARE`` at most.
+        Where rounding, or a tiny working γ, may hide more than that, and where the best fit is
+        perfect, the list is not complete.
+
+        problem: Its τ is not used. It has no bounds on coefficients.
+        within: A share, at least 0.
+        limits: By default the search goes on until the list is complete.
+        most: The search ends where more supports would be listed, with the status NODE_LIMIT.
+        """
+        with threads_for(problem):
+            known = _Known(problem, Members(problem.at_unit_length(), self))
+            return _searched(known, within, limits, most).listed(known, most, every=True)
+
+    def best(
+        self, problem: SparseRidgeProblem, limits: Limits | None = None
+    ) -> tuple[Answer, float] | None:
+        """The support of least value w·f, and that value; None where no support counts.
+
+        Of supports whose values tie (:mod:`~.core.ties`) the one of fewest columns is taken, and of
+        those the lexicographically first. Columns of zeros do not count.
+
+        limits: By default the search goes on until the support is proved.
+        """
+        with threads_for(problem):
+            known = _Known(problem, Members(problem.at_unit_length(), self))
+            found = _searched(known, 0.0, limits, MANY).listed(known, MANY)
+        return (found.answers[0], float(found.value[0])) if found.answers else None
+
 
 class Members:
     """Supports as rows that mark units of a tree; each is taken once.
@@ -98,48 +137,6 @@ class NearBestAnswers(NamedTuple):
     answers: list[Answer]
     value: Array
     complete: bool
-
-
-@on_one_thread
-def near_best_subsets(
-    problem: SparseRidgeProblem,
-    comparison: Comparison,
-    within: float = 0.0,
-    limits: Limits | None = None,
-    most: int = MANY,
-) -> NearBestAnswers:
-    """List every support T with w·f_T ≤ (1 + within)·min w·f, by one leaps-and-bounds tree.
-
-    Supports of the same columns but for columns that are zero in every row count as one, unless
-    there are constraints. Without columns f is yᵀy. A support is listed whose value is above the
-    limit by no more than rounding explains, and by a share of ``EQUAL_SHARE`` at most. Where
-    rounding, or a tiny working γ, may hide more than that, and where the best fit is perfect, the
-    list is not complete.
-
-    problem: Its τ is not used. It has no bounds on coefficients.
-    within: A share, at least 0.
-    limits: By default the search goes on until the list is complete.
-    most: The search ends where more supports would be listed, with the status NODE_LIMIT.
-    """
-    known = _Known(problem, Members(problem.at_unit_length(), comparison))
-    return _searched(known, within, limits, most).listed(known, most, every=True)
-
-
-@on_one_thread
-def best_subset(
-    problem: SparseRidgeProblem, comparison: Comparison, limits: Limits | None = None
-) -> tuple[Answer, float] | None:
-    """The support of least value w·f, and that value; None where no support counts.
-
-    Here f is the objective of a support and w the weight of its size (:class:`Comparison`). Of
-    supports whose values tie (:mod:`~.core.ties`) the one of fewest columns is taken, and of those
-    the lexicographically first. Columns of zeros do not count.
-
-    limits: By default the search goes on until the support is proved.
-    """
-    known = _Known(problem, Members(problem.at_unit_length(), comparison))
-    found = _searched(known, 0.0, limits, MANY).listed(known, MANY)
-    return (found.answers[0], float(found.value[0])) if found.answers else None
 
 
 class _Ended(NamedTuple):
@@ -198,7 +195,7 @@ class _Ended(NamedTuple):
 def _searched(known: _Known, within: float, limits: Limits | None, most: int) -> _Ended:
     """Search for all supports that are good enough, and enter them.
 
-    Other parameters and the result: As of :func:`near_best_subsets`, but for redundant units.
+    Other parameters and the result: As of :meth:`Comparison.near_best`, but for redundant units.
     """
     limits, factor = (limits or Limits()).within(), 1.0 + within
     at, comparison = known.members.problem, known.members.comparison

@@ -23,10 +23,12 @@ import scipy.linalg as sla
 from numpy.typing import ArrayLike
 
 from ..core.problem import SparseRidgeProblem
+from ..core.result import Answer
 from ..core.rounding import (
     BOUND_SHARE,
     SUM_SHARE,
     UNSEEN_SHARE,
+    WIDENED_SHARE_OF_CENTRE,
     WIDENED_SHARE_OF_YY,
     eigenvalue_loss,
     share_of_products,
@@ -38,6 +40,14 @@ from .perspective import checked_beta, perspective_relaxation
 
 # The best μ of a bound on a square is looked for from this share of the largest k on: a choice.
 END_TOLERANCE = 1e-9
+# Where the least eigenvalue λ of XᵀX is positive, this share of λ‖β‖² is moved from the loss to the
+# ridge term, whose relaxation (the perspective) then is tighter; this is ε < 0 in `epsilons`. Every
+# share gives an ellipsoid that holds the optimal β, and so an interval of the fold's error. The
+# intervals of all shares are intersected. The numbers are choices.
+EIGENVALUE_SHARES = (0.9, 0.6, 0.3)
+# Shares of γ that are kept out of the perspective (ε > 0), where XᵀX is singular. Every share
+# gives an ellipsoid and takes one factorisation. The numbers are choices.
+GAMMA_SHARES = (1e-3, 0.1, 0.5, 0.9)
 
 
 @dataclass(frozen=True)
@@ -106,6 +116,39 @@ class Spectrum:
     def least(self) -> float:
         """A lower bound on the least eigenvalue of XᵀX."""
         return float(self.squares.min()) if self.full_rank else 0.0
+
+    def epsilons(self, gamma: float) -> list[float]:
+        """The ε whose ellipsoids are intersected: 0, and shares of γ or of an eigenvalue.
+
+        Where XᵀX is singular, ε > 0 are shares of γ; where its least eigenvalue λ is positive,
+        ε < 0 are shares of −2λ, lowered for rounding.
+        """
+        least = 2.0 * self.least() * (1.0 - BOUND_SHARE)
+        below = [] if least <= 0.0 else [-share * least for share in EIGENVALUE_SHARES]
+        above = [] if self.full_rank else [share * gamma for share in GAMMA_SHARES]
+        return [*below, 0.0, *above]
+
+    def regions(
+        self, gram: GramForm, problem: SparseRidgeProblem, found: Answer, epsilon: float
+    ) -> NodeRegions:
+        """The ellipsoids around the open nodes of a search: Theorem 1, first paper.
+
+        An optimal solution is the incumbent, or lies below an open node in the node's ellipsoid.
+
+        gram: The rows of the search, to which this spectrum belongs.
+        problem: A problem that has the γ and τ of the search.
+        found: The incumbent and the open nodes, of which there are some.
+        """
+        upper, leaves = found.objective, found.leaves
+        assert leaves is not None
+        length = problem.given_length(upper)
+        ball = (length + np.linalg.norm(leaves.beta, axis=1)) * (1.0 + BOUND_SHARE)
+        upper += problem.added_at_given(upper)
+        bound = leaves.bounds(ShiftedForm(gram, problem.gamma, epsilon), problem.tau)
+        gap = np.maximum(upper - bound, 0.0) * (1.0 + BOUND_SHARE)
+        gap = gap + WIDENED_SHARE_OF_YY * gram.yy + found.rounding
+        radius = np.sqrt(gap + self.unseen(epsilon / 2.0, ball))
+        return NodeRegions(leaves.beta, radius, epsilon, ball, self)
 
     def image(self, rows: Array, shift: float) -> tuple[Array, Array]:
         """A (r, rank) with A Aᵀ = rows (XᵀX + shift·I)⁻¹ rowsᵀ on the directions, for rows (r, p).
@@ -210,6 +253,37 @@ class Ellipsoid:
         low = max(np.sqrt(least) / scale - widen, 0.0)
         high = np.sqrt(most) * scale + widen
         return low * low, high * high
+
+
+class NodeRegions(NamedTuple):
+    """An :class:`Ellipsoid` for every one of k nodes, of the same ε.
+
+    centre, radius, ball: Those of the ellipsoids, shape (k, p), (k,) and (k,).
+    """
+
+    centre: Array
+    radius: Array
+    epsilon: float
+    ball: Array
+    spectrum: Spectrum
+
+    def one(self, i: int) -> Ellipsoid:
+        """The ellipsoid of a node."""
+        own = float(self.radius[i]), self.epsilon, float(self.ball[i])
+        return Ellipsoid(self.centre[i], *own, self.spectrum)
+
+    def prediction_ranges(self, rows: Array) -> tuple[Array, Array]:
+        """The least and greatest xᵀβ of every node and row x of (r, p), shape (k, r): Theorem 2.
+
+        The ellipsoid moves predictions by its radius times the length of the row's image. Where
+        XᵀX + ε/2 is singular the rest of the row sees the ball alone.
+        """
+        predicted = self.centre @ rows.T
+        image, unseen_length = self.spectrum.image(rows, self.epsilon / 2.0)
+        width = self.radius[:, None] * np.linalg.norm(image, axis=1)
+        width = (width + self.ball[:, None] * unseen_length) * (1.0 + BOUND_SHARE)
+        width += WIDENED_SHARE_OF_CENTRE * np.abs(predicted)
+        return predicted - width, predicted + width
 
 
 def extreme_square(e: Array, k: Array, greatest: bool) -> float:

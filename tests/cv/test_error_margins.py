@@ -188,7 +188,7 @@ def test_sizes_with_one_support_share_a_look_at_it(stand_in: StandIn) -> None:
     supports = np.full((2, 5, 3), -1)
     supports[:, :2, 0], supports[:, 2:] = 4, [1, 2, 4]
     gammas, held = np.array([0.1, 10.0]), (H[:, :-1], H[:, -1])
-    path = known_path(problem, gammas, np.arange(1, 6), supports)
+    path = SupportPath.of(problem, gammas, np.arange(1, 6), supports)
     errors = path.squared_errors(*held)
     given = problem, gammas, supports, *held
     margins = error_margin.path_margins(*given, errors, np.zeros(errors.shape))

@@ -210,7 +210,11 @@ def fit_of(rng: np.random.Generator, n: int, p: int) -> tuple[Array, Array, Fit]
     residual = y - basis @ (basis.T @ y)
     objective = float(y @ residual)
     length = float(np.linalg.norm(y))
-    return X, y, Fit(objective, objective, residual, basis, length, objective**0.5)
+    return (
+        X,
+        y,
+        Fit(objective, objective, residual, basis, length, objective**0.5, 1e-27 * length**2),
+    )
 
 
 def test_spreads_bound_the_hat_matrix_of_every_set_of_rows() -> None:
@@ -277,7 +281,7 @@ def test_supports_that_are_not_listed_are_bounded_where_every_row_is_removed() -
     with np.errstate(all="raise"):
         found = SparseRidge(3, 0.1).fit(X, y).row_removals(4)
     assert found["stays"].iloc[0]
-    fit = Fit(1.0, 2.0, np.array([0.5, -0.5]), np.array([[0.3], [0.2]]), 3.0, 1.0)
+    fit = Fit(1.0, 2.0, np.array([0.5, -0.5]), np.array([[0.3], [0.2]]), 3.0, 1.0, 1e-26)
     own = fit._replace(objective=1.5)
     assert fit.is_above(own, 0)
     assert not fit.is_above(own._replace(objective=2.0), 0)

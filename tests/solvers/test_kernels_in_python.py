@@ -22,6 +22,8 @@ from support.preconditions import CALLED, ON_ENTRY, assert_on_entry
 
 from sparsecv.solvers import SparseRidgeProblem, support_path
 from sparsecv.solvers.kernels import fits
+from sparsecv.solvers.leaps import inverse
+from sparsecv.solvers.leaps.leaps_node import new_chain
 from sparsecv.solvers.leaps.lines import may_win
 from sparsecv.solvers.leaps.selection_event import negative
 
@@ -139,6 +141,28 @@ def test_equal_supports_that_follow_each_other_share_a_factor() -> None:
     assert order[2].tolist() == [3, 3, 3, 2, 2, 1]
     assert fits.nested_order(np.array([[1, 2, 3], *rows[3:]]), 3, order) == 3
     assert fits.nested_order(np.array([[4, -1], [2, -1], [2, 4]]), 2, order) == 2
+
+
+@plain_python
+def test_what_a_unit_adds_to_the_loss_when_it_leaves() -> None:
+    """β_Dᵀ(A_DD)⁻¹β_D; a column whose digits are lost is passed over, which gives no more."""
+    rng, w = np.random.default_rng(8), 5
+    B = rng.standard_normal((9, w))
+    beta = rng.standard_normal(2 + w)
+    for twin in (False, True):
+        if twin:
+            B[:, 3] = B[:, 1] + 1e-7 * B[:, 3]
+        A = B.T @ B
+        block, diagonal = np.zeros((2 + w, w - 1)), np.zeros(2 + w)
+        diagonal[2:] = np.diag(A)
+        for d in range(w):
+            block[2 + d, :d] = A[d, :d]
+        chain = new_chain(4, 2 + w, 0, w)
+        value, whole = inverse.unit_loss(chain, beta, diagonal, block, 2, w)
+        kept = [0, 1, 2, 4] if twin else list(range(w))
+        b = beta[2:][kept]
+        assert value == pytest.approx(b @ np.linalg.solve(A[np.ix_(kept, kept)], b), rel=1e-9)
+        assert whole is not twin
 
 
 @pytest.mark.parametrize("apart", [0.0, 2.0**-13, 1.0])

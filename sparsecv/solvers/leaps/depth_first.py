@@ -373,13 +373,14 @@ def enter_paths(tree, rank, known):
     """Enter the supports on a path from the root, and those on paths to known supports.
 
     A path to a known support drops the columns outside the support first, and then those inside. No
-    path leads to a support that the list of its size already holds.
+    path leads to a support that the list of its size already holds, or that is known twice in a
+    row, as one is that answers several sizes.
 
     rank, int64 (m,): That of the first path, as :func:`enter_path` takes it; it is overwritten.
         Without entries there is no path at all.
     known, int64 (supports, m): Members of supports of any size, ended by −1.
     """
-    lists, m, cost = tree.lists, rank.shape[0], 1
+    lists, m, cost, last = tree.lists, rank.shape[0], 1, 0
     if m > 0:
         enter_path(tree, rank)
     for i in range(known.shape[0] if m > 0 else 0):
@@ -396,8 +397,13 @@ def enter_paths(tree, rank, known):
                 cost = tree.counting.cost[unit]
             size += cost
             count += 1
-        if size > 0 and not is_listed(lists, size, 0):
+        twice = last < i
+        for a in range(known.shape[1]):
+            twice = twice and known[last, a] == known[i, a]
+        if size > 0 and not (twice or is_listed(lists, size, 0)):
             enter_path(tree, rank)
+        if size > 0:
+            last = i
 
 
 @kernel(inner=True)

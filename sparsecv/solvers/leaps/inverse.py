@@ -11,9 +11,11 @@ is the row's leverage, r_i its residual, and W is A Z_Sᵀ.
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..kernels.compiled import kernel
 from ..kernels.fits import ridge_triangle
-from ..kernels.linalg import has_bit
+from ..kernels.linalg import add, dot, has_bit
 
 # A node is factorised afresh, and not updated from its parent, if the update would shrink a
 # diagonal entry of A below this share of its value at the last factorisation. At the limit the
@@ -37,22 +39,20 @@ def unit_loss(chain, beta, diagonal, block, start, width):
     """
     if width == 1:
         return beta[start] * beta[start] / diagonal[start], True
-    D, coef, total, whole = chain.square, chain.coef, 0.0, True
+    # Row by row, L with LLᵀ = A_DD, one over its diagonal in place of that, and L⁻¹β_D.
+    L, coef, total, whole = chain.square, chain.coef, 0.0, True
     for d in range(width):
-        coef[d], D[d, d] = beta[start + d], diagonal[start + d]
+        row = L[d]
         for e in range(d):
-            D[d, e] = block[start + d, e]
-    for d in range(width):
-        pivot = D[d, d]
-        if not pivot > LEAST_DIAGONAL_SHARE * diagonal[start + d]:
+            row[e] = (block[start + d, e] - dot(row, L[e], e)) * L[e, e]
+        pivot = diagonal[start + d] - dot(row, row, d)
+        row[d] = 0.0
+        if pivot > LEAST_DIAGONAL_SHARE * diagonal[start + d]:
+            row[d] = 1.0 / np.sqrt(pivot)
+        else:
             whole = False
-            continue
-        total += coef[d] * coef[d] / pivot
-        for e in range(d + 1, width):
-            weight = D[e, d] / pivot
-            coef[e] -= weight * coef[d]
-            for f in range(d + 1, e + 1):
-                D[e, f] -= weight * D[f, d]
+        coef[d] = (beta[start + d] - dot(row, coef, d)) * row[d]
+        total += coef[d] * coef[d]
     return total, whole
 
 
@@ -77,17 +77,16 @@ def factorised_units(tree, level, v):
 
 
 @kernel(inner=True)
-def subtract_rest(tree, level, row, c):
+def subtract_rest(tree, level, row):
     """Complete a row of the node's A by what columns that left after the first take off.
 
-    row, c: Places of the row's column at the node and at its parent.
+    row: The place of the row's column at the node.
     """
-    chain, A = tree.chain, tree.A
+    chain = tree.chain
     for d in range(chain.width[level] - 1):
         left = chain.rows[level, d]
-        weight = left[c] * chain.pivot[level, d]
-        for b in range(tree.n_columns[level]):
-            A[level, row, b] -= weight * left[tree.parent_place[level, b]]
+        weight = left[row] * chain.pivot[level, d]
+        add(tree.A[level, row], left, -weight, tree.n_columns[level])
 
 
 @kernel(inner=True)
@@ -115,7 +114,7 @@ def inverse_row(tree, level, a):
             other = parent_place[now, b]
             A[now, row, b] = A[now - 1, c, other] - weight * A[now - 1, j, other]
         if tree.wide > 0:  # Other columns of the member that was dropped have left as well.
-            subtract_rest(tree, now, row, c)
+            subtract_rest(tree, now, row)
         known[now, row] = 1
 
 
@@ -145,7 +144,7 @@ def rows_of_dropped(tree, level, j, low):
     Returns: False where too many digits cancel.
     """
     chain, A, i, member = tree.chain, tree.A, tree.start[level, j], tree.free[level, j]
-    rows, n = chain.rows[level + 1], tree.n_columns[level]
+    rows, n = chain.leaving, tree.n_columns[level]
     width = chain.width[level + 1] = tree.first[member + 1] - tree.first[member]
     for d in range(width):
         chain.coef[d] = tree.beta[level, i + d]
@@ -156,8 +155,7 @@ def rows_of_dropped(tree, level, j, low):
         for e in range(d):
             row = A[level, i] if e == 0 else rows[e - 1]
             weight = row[i + d] / row[i + e]
-            for c in range(low, n):
-                rows[d - 1, c] -= weight * row[c]
+            add(rows[d - 1, low:n], row[low:n], -weight, n - low)
             chain.coef[d] -= weight * chain.coef[e]
         pivot = rows[d - 1, i + d]
         if not pivot > LEAST_DIAGONAL_SHARE * tree.factorised_diagonal[level, i + d]:
@@ -182,7 +180,7 @@ def drop_rest(tree, level, j, u, fresh, one_path):
     fresh = fresh and chain.whole[level, j] > 0
     fresh = fresh and rows_of_dropped(tree, level, j, 0 if one_path else i)
     count = chain.width[level + 1] - 1
-    rows, pivots = chain.rows[level + 1], chain.pivot[level + 1]
+    rows, pivots, scaled = chain.leaving, chain.pivot[level + 1], chain.scaled
     for d in range(count if fresh else 0):
         ratio = chain.coef[d + 1] * pivots[d]
         for a in range(u):
@@ -192,7 +190,14 @@ def drop_rest(tree, level, j, u, fresh, one_path):
     for a in range(u):
         least = LEAST_DIAGONAL_SHARE * tree.factorised_diagonal[level, source[a]]
         fresh = fresh and tree.child_diagonal[a] > least
-    pivot = 1.0 / A[level, i, i]
+    # One column after the other, so that sums over the columns that leave run along memory.
+    root = np.sqrt(1.0 / A[level, i, i])
+    for a in range(u if fresh else 0):
+        scaled[a, 0] = A[level, i, source[a]] * root
+    for d in range(count if fresh else 0):
+        root = np.sqrt(pivots[d])
+        for a in range(u):
+            scaled[a, d + 1] = rows[d, source[a]] * root
     for b in range(v):
         parent, start = chain.source[b], chain.start[b]
         if not fresh:
@@ -202,11 +207,8 @@ def drop_rest(tree, level, j, u, fresh, one_path):
         width = first[unit + 1] - first[unit]
         for a in range(start + 1, start + width):
             for e in range(a - start):
-                c, other = source[a], source[start + e]
-                entry = chain.block[level, c, e] - A[level, i, c] * pivot * A[level, i, other]
-                for d in range(count):
-                    entry -= rows[d, c] * pivots[d] * rows[d, other]
-                chain.child_block[a, e] = entry
+                taken = dot(scaled[a], scaled[start + e], count + 1)
+                chain.child_block[a, e] = chain.block[level, source[a], e] - taken
         given = tree.child_beta, tree.child_diagonal, chain.child_block, start, width
         tree.child_added_loss[b], chain.child_whole[b] = unit_loss(chain, *given)
     return fresh
@@ -216,7 +218,8 @@ def drop_rest(tree, level, j, u, fresh, one_path):
 def order_columns(tree, level, j, v):
     """Write the order of the child's columns to ``chain.places``, from that of its v members.
 
-    The blocks of members are written for the level below as well.
+    The blocks of members are written for the level below as well, and the rows of the columns that
+    have left.
     """
     chain, below, position = tree.chain, level + 1, 0
     for a in range(v):
@@ -228,6 +231,9 @@ def order_columns(tree, level, j, v):
             for e in range(d):
                 chain.block[below, position, e] = chain.child_block[start + d, e]
             position += 1
+    for d in range(chain.width[below] - 1):
+        for a in range(position):
+            chain.rows[below, d, a] = chain.leaving[d, tree.source[chain.places[a]]]
 
 
 @kernel(inner=True)
@@ -400,7 +406,7 @@ def update_columns(tree, level, j):
         for k in range(n):
             tree.W[target + a, k] = tree.W[origin + c, place[k]] - weight * chain.W[0, place[k]]
         for d in range(count):
-            weight = chain.rows[below, d, c] * chain.pivot[below, d]
+            weight = chain.leaving[d, c] * chain.pivot[below, d]
             for k in range(n):
                 tree.W[target + a, k] -= weight * chain.W[d + 1, place[k]]
     for k in range(n):

@@ -56,10 +56,13 @@ class Chain(NamedTuple):
 
     On the way to a child the columns of the member that is dropped leave one after the other. In
     A of the node after the first d of them have left, the row of the next column is row d − 1 of
-    ``rows``; the row of the first is a row of the node's own A.
+    ``leaving``; the row of the first is a row of the node's own A.
     """
 
-    rows: Annotated[Array, "m rest p"]  # by level of the child: these rows, at the parent's places
+    leaving: Annotated[Array, "rest p"]  # these rows, at the parent's places
+    scaled: Annotated[Array, "p w"]  # by free column of the child, before it is put in order: its
+    # entry in the row of every column that leaves, over the root of that column's diagonal entry
+    rows: Annotated[Array, "m rest p"]  # by level of the child: ``leaving`` at the child's places
     pivot: Annotated[Array, "m rest"]  # by level of the child: one over their diagonal entries
     width: Annotated[Ints, "m"]  # by level of the child: number of columns that were dropped
     block: Annotated[Array, "m p rest"]  # by level: A between a column and those before it in its

@@ -219,28 +219,38 @@ def trailing_inverse(R, k, m, A, beta, level):
     T⁻¹T⁻ᵀ with the trailing triangle T = R[k:m, k:m].
     """
     u = m - k
-    for c in range(u):
-        for a in range(c + 1, u):
-            A[level, a, c] = 0.0
-        A[level, c, c] = 1.0 / R[k + c, k + c]
-        for a in range(c - 1, -1, -1):
-            total = 0.0
-            for q in range(a + 1, c + 1):
-                total += R[k + a, k + q] * A[level, q, c]
-            A[level, a, c] = -total / R[k + a, k + a]
+    for a in range(u - 1, -1, -1):
+        row = A[level, a]
+        for c in range(u):
+            row[c] = 0.0
+        for q in range(a + 1, u):
+            after, weight = A[level, q], R[k + a, k + q]
+            for c in range(q, u):
+                row[c] += weight * after[c]
+        for c in range(a + 1, u):
+            row[c] = -row[c] / R[k + a, k + a]
+        row[a] = 1.0 / R[k + a, k + a]
     # A product of T⁻¹ and the right side would lose the digits of β beside dependent columns.
     for a in range(u - 1, -1, -1):
         total = R[k + a, m]
         for q in range(a + 1, u):
             total -= R[k + a, k + q] * beta[level, q]
         beta[level, a] = total / R[k + a, k + a]
-    # The product overwrites T⁻¹: entry (a, c), a ≤ c, needs columns q ≥ c of rows a and c only.
+    # Below the diagonal stands T⁻ᵀ, so that every loop runs along memory. The product overwrites
+    # row a of T⁻¹, which column a of T⁻ᵀ still has; the rows after it need neither.
     for a in range(u):
-        for c in range(a, u):
-            total = 0.0
-            for q in range(c, u):
-                total += A[level, a, q] * A[level, c, q]
-            A[level, a, c] = total
+        for c in range(a):
+            A[level, a, c] = A[level, c, a]
+    for a in range(u):
+        row = A[level, a]
+        row[a] *= row[a]
+        for c in range(a + 1, u):
+            row[c] = 0.0
+        for q in range(a + 1, u):
+            after = A[level, q]
+            weight = after[a]
+            for c in range(a, q + 1):
+                row[c] += weight * after[c]
     for a in range(u):
         for c in range(a):
             A[level, a, c] = A[level, c, a]

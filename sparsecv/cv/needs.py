@@ -100,26 +100,6 @@ def of_one_se(known: Known) -> Needed:
     return Needed(errors, models)
 
 
-def of_pairs(
-    gammas: Array, taus: NDArray[np.intp], pairs: NDArray[np.bool_], models: bool = False
-) -> Need:
-    """The need of the CV errors of some pairs, whatever is known of them.
-
-    gammas, shape (γ,), and taus, shape (τ,): Values of γ and sizes.
-    pairs, shape (γ, τ): Which pairs are needed.
-    models: Whether their models of all rows are needed, too.
-    """
-
-    def need(known: Known) -> Needed:
-        errors = np.zeros(known.error.shape, dtype=bool)
-        sizes = np.flatnonzero(np.isin(known.taus, taus))
-        for gamma, some in zip(gammas, pairs, strict=True):
-            errors[np.ix_(known.gammas == gamma, sizes)] = some
-        return Needed(errors, errors if models else np.zeros_like(errors))
-
-    return need
-
-
 def of_everything(known: Known) -> Needed:
     """Every CV error and every model."""
     every = np.ones(known.error.shape, dtype=bool)

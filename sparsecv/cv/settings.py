@@ -81,15 +81,16 @@ class Settings:
             if getattr(self, name) not in known:
                 given = getattr(self, name)
                 raise InputError(f"{name} must be one of {', '.join(known)}; got {given!r}")
-        try:
-            solver = checked_backend(self.backend)
-        except ValueError as error:
-            raise InputError(str(error)) from None
-        if solver != "native" and self.method == "exact":
-            raise InputError(
-                "method exact has trees of its own and calls no backend: "
-                f"use method grid or search with backend {self.backend}"
-            )
+        if self.outside:
+            try:
+                checked_backend(self.backend)
+            except ValueError as error:
+                raise InputError(str(error)) from None
+            if self.method == "exact":
+                raise InputError(
+                    "method exact has trees of its own and calls no backend: "
+                    f"use method grid or search with backend {self.backend}"
+                )
         checked_limit(self.time_limit)
         checked_jobs(self.n_jobs)
         tol = 0.0 if self.tol is None else self.tol
@@ -103,7 +104,7 @@ class Settings:
 
     def check_constraints(self, constraints: UnitConstraints) -> None:
         """Raise an InputError where the solver serves no constraints on columns."""
-        if not constraints.plain and self.backend not in ("auto", "native"):
+        if not constraints.plain and self.outside:
             raise InputError(
                 f"backend {self.backend} serves no constraints on columns: use the native one"
             )
@@ -124,10 +125,14 @@ class Settings:
         return 0.01 if self.tol is None else float(self.tol)
 
     @property
+    def outside(self) -> bool:
+        """Whether another solver than the package's own is asked for."""
+        return self.backend not in ("auto", "native")
+
+    @property
     def grid(self) -> bool:
         """Whether every (fold, τ) is a problem of its own."""
-        outside = self.backend not in ("auto", "native")
-        return self.method == "grid" or (self.method == "auto" and outside)
+        return self.method == "grid" or (self.method == "auto" and self.outside)
 
     @property
     def searches(self) -> bool:

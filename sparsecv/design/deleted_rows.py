@@ -10,7 +10,7 @@ from ..solvers.branching.row_deletion import LeftOut
 from ..solvers.core.problem import SparseRidgeProblem
 from .design import Array
 from .folds import Folds, Index
-from .row_table import RowTable
+from .row_table import RowTable, split_rows
 
 
 class DeletedRows(NamedTuple):
@@ -78,8 +78,3 @@ def left_out_folds(table: RowTable, folds: Folds, problem: SparseRidgeProblem) -
         parts.append(part)
     start = np.cumsum([0, *map(len, parts)], dtype=np.int64)
     return LeftOut.of(problem, *split_rows(np.vstack(parts)), start, len(solved))
-
-
-def split_rows(rows: Array) -> tuple[Array, Array]:
-    """X and y of rows of [X y], each in a contiguous array."""
-    return np.ascontiguousarray(rows[:, :-1]), np.ascontiguousarray(rows[:, -1])

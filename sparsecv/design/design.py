@@ -14,7 +14,7 @@ from ..solvers.core.constraints import UnitConstraints
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.rows import Rows
 from ..solvers.core.threads import cached
-from ..tables.columns import joined
+from ..tables.table import joined
 
 Array = NDArray[np.float64]
 

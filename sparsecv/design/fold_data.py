@@ -20,11 +20,11 @@ from ..solvers.core.rounding import left_of_perfect_fits
 from ..solvers.core.rows import Rows
 from ..solvers.core.threads import cached
 from ..solvers.leaps.deleted_rows import LEAST_ONE_MINUS_LEVERAGE
-from .deleted_rows import DeletedRows, left_out_folds, split_rows
+from .deleted_rows import DeletedRows, left_out_folds
 from .design import Array, Design
 from .folds import Folds, Index
 from .moments import RowMoments
-from .row_table import Origin, RowTable
+from .row_table import Origin, RowTable, split_rows
 
 # The training problems of all folds and that of all rows are kept where their triangles take at
 # most this many bytes together. Elsewhere one problem is kept at a time at most. A rule that

@@ -7,20 +7,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError
-
 if TYPE_CHECKING:  # Predictions by a file do without what the design imports.
     from .design import Array
-
-
-def checked_fill(how: str | None) -> str | None:
-    """What is done with missing values, or None, once it is known to be "mean".
-
-    Raises InputError: It is another name.
-    """
-    if how not in (None, "mean"):
-        raise InputError(f"missing must be mean or None; got {how!r}")
-    return how
 
 
 def fill_values(

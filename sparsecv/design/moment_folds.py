@@ -9,11 +9,11 @@ import numpy as np
 
 from ..errors import InputError
 from ..solvers.core.problem import SparseRidgeProblem
-from .deleted_rows import split_rows
 from .design import Array, Design
 from .fold_data import FoldData, RowFolds
 from .folds import Folds, Index
 from .moments import FoldMoments, Moments
+from .row_table import split_rows
 
 
 class MomentFolds(FoldData):

@@ -141,7 +141,9 @@ def rows_design(
     labels = [f"column {j}" for j in range(X.shape[1])] if names is None else names
     summary, warn = Summary.of(whole, y, weights), names is not None
     design = make_design(summary, protocol, labels, warn=warn, asked=asked)
-    return in_coefficients(design, whole, y, weights), fills
+    if design.asked is not None:
+        design = in_coefficients(design, design.asked, whole, y, weights)
+    return design, fills
 
 
 def _moment_design(

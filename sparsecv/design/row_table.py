@@ -16,10 +16,10 @@ from ..solvers.core.constraints import UnitConstraints
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.rows import Rows
 from ..solvers.core.threads import cached
-from ..tables.columns import joined
+from ..tables.table import joined
 from .design import Array, Design, Summary, centre
 from .folds import Index
-from .missing import checked_fill, fill, fill_values
+from .missing import fill, fill_values
 from .moments import RowMoments
 
 # Other processes and fitted estimators do without these attributes of RowTable. The first is the
@@ -91,7 +91,7 @@ class RowTable:
         # Training rows are centred from the rows as they came. A shift by the mean of all rows
         # would leave rounding errors of the held-out rows in the training rows.
         self.given = joined(X, y)
-        self.missing = checked_fill(missing)
+        self.missing = missing
         finite = ~np.isinf(X) if missing else np.isfinite(X)
         if not (finite.all() and np.isfinite(y).all()):
             raise ValueError("X and y must be finite: remove or impute NaN and infinite values")
@@ -290,3 +290,8 @@ class RowTable:
         yield self.scale
         if self.weights is not None:
             yield self.weights
+
+
+def split_rows(rows: Array) -> tuple[Array, Array]:
+    """X and y of rows of [X y], each in a contiguous array."""
+    return np.ascontiguousarray(rows[:, :-1]), np.ascontiguousarray(rows[:, -1])

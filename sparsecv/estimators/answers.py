@@ -70,7 +70,7 @@ class ModelAnswers(SparseLinearModel):
         """The model of every size with its CV error; see the class."""
         with self._telling("the best of every size"):
             average = float(getattr(self, "reference_error_", np.nan))
-            return path_frame(self._sizes_, self._features_, average)
+            return path_frame(self._sizes_, self._kept_fit().features, average)
 
     @cached_property
     def criteria_(self) -> DataFrame:

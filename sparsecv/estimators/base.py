@@ -16,10 +16,9 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..design.design import Array, Protocol
-from ..design.features import Features
 from ..design.fold_models import FoldModels, checked_coverage
 from ..design.folds import check_groups
-from ..design.missing import checked_fill, filled
+from ..design.missing import filled
 from ..design.model import Model
 from ..design.prepare import ALL_ROWS, Prepared, prepare
 from ..design.saved import SavedModel
@@ -33,17 +32,12 @@ from ..tables.frames import (
     coding_of,
     encoded_frame,
     frame_names,
+    na_as_nan,
     numbers_as_names,
     response_name,
 )
 from ..tables.table import Table
-from .validation import (
-    as_dense,
-    checked_offset,
-    checked_weights,
-    na_as_nan,
-    refuse_text_response,
-)
+from .validation import as_dense, checked_offset, checked_weights, refuse_text_response
 
 
 class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
@@ -77,7 +71,6 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
     _fills_: Array | None = None  # What missing values of X are filled with, shape (p,).
     status_: Any
     _run_: Result  # The fit with its rows, where it was neither read from a file nor a pickle.
-    _features_: Features  # What the columns are called in answers, alone or in groups.
     # The standard deviations of the columns, shape (p,), and of the response.
     _spreads_: tuple[Array, float] | None = None
 
@@ -257,7 +250,8 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
                 if given is not None:  # Text and infinite values get an error that names the cells.
                     encoded_frame(Coding(given), X, missing_allowed=True, unknown="error")
                 raise
-        values = as_dense(values, "pass fewer rows at a time")
+        if issparse(values):
+            values = as_dense(values, "pass fewer rows at a time")
         if given is not None and fitted is not None:
             check_names_match(given, list(fitted))
         return filled(values, fills, "K") if fill and fills is not None else values
@@ -362,6 +356,8 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         """
         if self.unknown not in ("error", "zero"):
             raise InputError(f"unknown must be 'error' or 'zero'; got {self.unknown!r}")
+        if self.missing not in (None, "mean"):
+            raise InputError(f"missing must be mean or None; got {self.missing!r}")
         given, coding = frame_names(X), coding_of(X, self.missing is not None)
         if coding is not None:
             X = encoded_frame(coding, X, missing_allowed=True, unknown="error")
@@ -385,7 +381,8 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         advice = (
             "screen the columns inside the folds, by a Pipeline of SelectKBest and SparseRidge "
         )
-        X = as_dense(X, advice + "in GridSearchCV, or take a lasso")
+        if issparse(X):
+            X = as_dense(X, advice + "in GridSearchCV, or take a lasso")
         y = y.astype(np.float64)
         if coding is not None:
             self._coding_, self.n_features_in_ = coding, len(coding.names)
@@ -394,7 +391,6 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
             self.feature_names_in_ = np.array(given, dtype=object)
         labels = self._labels(X.shape[1])
         self._name_columns(labels, {} if coding is None else coding.levels)
-        checked_fill(self.missing)
         for j in _columns_not_finite(X).tolist():
             infinite, empty = np.isinf(X[:, j]).any(), np.isnan(X[:, j]).all()
             if self.missing is not None and not infinite and not empty:
@@ -406,7 +402,8 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
             raise InputError(f"Input X contains {found}: {mend}")
         if not np.isfinite(y).all():
             raise InputError(f"Input y contains {_not_finite(y)}: drop those rows")
-        weights = checked_weights(weights, len(y))
+        if weights is not None:
+            weights = checked_weights(weights, len(y))
         if groups is not None:
             check_groups(groups, len(y))
             groups = np.asarray(groups)
@@ -434,6 +431,8 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         counts: Whether sizes may count coefficients.
         Raises InputError: The constraints name no column, or contradict each other.
         """
+        if self.constraints is None and self._coding_ is None:
+            return None
         rules = Constraints() if self.constraints is None else self.constraints
         if not isinstance(rules, Constraints):
             what = "constraints must be None or sparsecv.Constraints(include=..., ...)"
@@ -461,7 +460,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         fit.shown.name = type(self).__name__
         self._run_ = fit
         self._spreads_ = fit.design.raw_spread, float(fit.design.spread[-1])
-        self._features_, self._counts_ = fit.features, f"{fit.design.counts}s"
+        self._counts_ = f"{fit.design.counts}s"
 
     def _forget(self) -> None:
         """Drop the attributes of the last fit, as the fit that begins may set others.

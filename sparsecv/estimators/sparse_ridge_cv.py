@@ -27,7 +27,8 @@ from ..selection.study import partitions_of
 from ..solvers.core.certificate_file import Certificate
 from ..solvers.core.column_rules import Constraints
 from ..solvers.core.result import Status
-from ..tables.dask_table import DaskTable, is_lazy
+from ..tables.dask_table import DaskTable
+from ..tables.frames import is_lazy
 from ..tables.table import Table
 from ..wings import WINGS
 from .files import ModelFiles
@@ -322,7 +323,8 @@ class SparseRidgeCV(ModelViews, ModelFiles):
             offset=offset,
             counts=settings.counts_coefficients,
         )
-        refuse_nested(ready.data, self.cv, self.nested, groups)
+        if self.nested is not False:
+            refuse_nested(ready.data, self.cv, self.nested, groups)
         with self._telling("fitting the folds"):
             found = fit_table(ready, settings, WINGS, deadline=deadline, progress=tell)
             if self.nested:
@@ -409,7 +411,7 @@ class SparseRidgeCV(ModelViews, ModelFiles):
 
     def __getstate__(self) -> dict[str, Any]:
         if hasattr(self, "_run_"):
-            _ = self._sizes_, self.criteria_  # Both cost little; a pickle has no rows for them.
+            _ = self.path_, self.criteria_  # Both cost little; a pickle has no rows for them.
         return super().__getstate__()
 
     def _set_choice(self, found: Result, surface: CVResult, choice: Choice) -> None:

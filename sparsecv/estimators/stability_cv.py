@@ -155,7 +155,7 @@ class StabilityCV(BaseSearchCV):  # type: ignore[misc]
         n = _num_samples(X)
         if n < 2:
             raise InputError("at least 2 rows are needed; there is 1 (n_samples = 1)")
-        row_weights = checked_weights(sample_weight, n)
+        row_weights = None if sample_weight is None else checked_weights(sample_weight, n)
         if row_weights is not None:
             fit_params |= weight_params(self.estimator, row_weights)
         if groups is not None:

@@ -2,51 +2,26 @@
 
 from __future__ import annotations
 
-import sys
 from numbers import Integral
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
 from ..cv.settings import checked_taus
 from ..design.design import Array, Design
 from ..errors import InputError, LoweredSizeWarning, warn_caller
+from ..tables.frames import na_as_nan
 
 # A sparse table is refused if its dense copy would take more bytes than this: a choice.
 MAX_DENSE_BYTES = 1_500_000_000
 
 
-def na_as_nan(values: Any) -> Any:
-    """The same values with NaN in place of every ``pandas.NA`` in columns of Python objects.
-
-    NumPy and scikit-learn cannot turn ``pandas.NA`` into a number. Where there is none to replace,
-    the values come back themselves.
-
-    values: A data frame, or anything that may be an array.
-    """
-    pandas = sys.modules.get("pandas")  # Without pandas there is no pandas.NA.
-    if pandas is None:
-        return values
-    if isinstance(values, pandas.DataFrame):
-        columns = [j for j, kind in enumerate(values.dtypes) if str(kind) == "object"]
-        values = values.copy(deep=False) if columns else values  # The user's frame stays as it is.
-        for j in columns:
-            values.isetitem(j, na_as_nan(values.iloc[:, j].to_numpy()))
-    elif str(getattr(values, "dtype", "")) == "object":
-        values = np.array(values)
-        values[pandas.isna(values)] = np.nan
-    return values
-
-
 def as_dense(X: Any, advice: str) -> Array:
-    """The rows of a sparse table of 64-bit numbers as a dense one; a dense table comes back itself.
+    """The rows of a sparse table of 64-bit numbers as a dense one.
 
     advice: What to do where the dense table would be too large, for the message.
     Raises InputError: The dense table would take more than MAX_DENSE_BYTES.
     """
-    if not issparse(X):
-        return np.asarray(X)
     n, p = X.shape
     if (size := 8 * n * p) > MAX_DENSE_BYTES:
         raise InputError(
@@ -81,13 +56,11 @@ def refuse_text_response(values: Any, name: Any) -> None:
 def checked_weights(weights: Any, n: int) -> Array | None:
     """Row weights >= 0, at least two of them above 0; None where all weights are 1.
 
-    weights: An array of shape (n,), one number for all rows, or None for weights of 1.
+    weights: An array of shape (n,), or one number for all rows.
     n: Number of rows.
     Returns: A new array of shape (n,), or None.
     Raises InputError: Another shape, values that are not finite and ≥ 0, or fewer than two above 0.
     """
-    if weights is None:
-        return None
     try:
         values = np.array(weights, dtype=np.float64)  # A copy, which the user cannot change.
     except (TypeError, ValueError):

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..cv.needs import of_pairs
 from ..cv.progress import Late
 from ..cv.results import CVResult, mean_over_folds
 from ..cv.settings import DEFAULT_GAMMAS
@@ -24,7 +23,7 @@ from ..solvers.ridge_fits import SupportPath
 from .inner_folds import FoldWeights, inner_weights
 from .study import Study
 from .surfaces import Evaluated, Partitions, all_partitions, first_partition, unvisited
-from .weights import model_weights
+from .weights import model_weights, of_pairs
 
 
 def averaged_coefficients(

@@ -27,7 +27,7 @@ from ..design.prepare import rows_design
 from ..design.row_table import RowTable
 from ..errors import InputError
 from ..solvers.core.limits import OutOfTime
-from ..tables.columns import joined
+from ..tables.table import joined
 from .choice import chosen_from, known_model
 from .study import Study
 from .surfaces import evaluate_partition, first_partition, named_report

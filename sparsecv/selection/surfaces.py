@@ -19,7 +19,7 @@ from ..cv.checkpoint import Checkpoint
 from ..cv.engine import Surface
 from ..cv.grid import grown_grid
 from ..cv.ledger import Ledger
-from ..cv.needs import Need, of_everything, of_minimum, of_one_se, of_pairs
+from ..cv.needs import Need, of_everything, of_minimum, of_one_se
 from ..cv.progress import Late, Report
 from ..cv.results import Array, CVResult
 from ..cv.settings import DEFAULT_GAMMAS
@@ -34,6 +34,7 @@ from .weights import (
     model_weights,
     of_average,
     of_columns,
+    of_pairs,
     soft_least,
     worth_more_sizes,
 )

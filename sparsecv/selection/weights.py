@@ -12,8 +12,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ..cv.needs import Known, Needed
+from ..cv.needs import Known, Need, Needed
 from ..cv.plan import RunPlan
 from ..design.design import Array
 from ..design.folds import Index
@@ -22,8 +23,8 @@ from ..schedule import (
     NODES_OF_AVERAGED_PROOFS_BEYOND,
     UNITS_OF_AVERAGED_PROOFS,
 )
+from ..solvers.core.plan import window_ends
 from ..solvers.core.rounding import EQUAL_SHARE
-from ..solvers.supports.path import window_ends
 
 
 class AverageSettings(NamedTuple):
@@ -125,6 +126,24 @@ def of_average(known: Known, n: float) -> Needed:
     return Needed(needed, needed)
 
 
+def of_pairs(gammas: Array, taus: Index, pairs: NDArray[np.bool_], models: bool = False) -> Need:
+    """The need of the CV errors of some pairs, whatever is known of them.
+
+    gammas, shape (γ,), and taus, shape (τ,): Values of γ and sizes.
+    pairs, shape (γ, τ): Which pairs are needed.
+    models: Whether their models of all rows are needed, too.
+    """
+
+    def need(known: Known) -> Needed:
+        errors = np.zeros(known.error.shape, dtype=bool)
+        sizes = np.flatnonzero(np.isin(known.taus, taus))
+        for gamma, some in zip(gammas, pairs, strict=True):
+            errors[np.ix_(known.gammas == gamma, sizes)] = some
+        return Needed(errors, errors if models else np.zeros_like(errors))
+
+    return need
+
+
 def worth_more_sizes(errors: Array, gammas: Array, n: float) -> bool:
     """Whether sizes beyond those tried may carry weight in the average.
 
@@ -200,7 +219,7 @@ def growing_sizes(every: Index, named: Index) -> list[SizeRound]:
     """Rounds of more and more sizes; each is tried where errors of the one before say so.
 
     The search for supports without a proof takes ranges of sizes one after the other. A round ends
-    where such a range does (:func:`~sparsecv.solvers.supports.path.window_ends`), so that a later
+    where such a range does (:func:`~sparsecv.solvers.core.plan.window_ends`), so that a later
     round goes on there, and finds what one search of all its sizes finds.
 
     every: All sizes that may be worth trying, increasing.

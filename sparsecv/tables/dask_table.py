@@ -10,16 +10,12 @@ import numpy as np
 
 from ..errors import InputError, first_line, not_installed
 from .columns import FloatArray, check_names, quoted, select_columns
+from .frames import is_lazy
 from .sources import name_of
 from .table import Table
 
 # Dask reads the files of a folder, and of those in it, whose names end so.
 _SUFFIXES = {".parquet", ".parq", ".pq"}
-
-
-def is_lazy(values: Any) -> bool:
-    """Whether the values are an array or a data frame of Dask."""
-    return hasattr(values, "__dask_graph__")
 
 
 class DaskTable(Table):

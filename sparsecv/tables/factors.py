@@ -19,7 +19,6 @@ from .columns import (
     FloatArray,
     check_names,
     check_rows,
-    joined,
     quoted,
     quoted_names,
     shell_quoted,
@@ -27,6 +26,7 @@ from .columns import (
 )
 from .faults import Faults
 from .source import Source
+from .table import joined
 
 MAX_LEVELS = 100
 """A text column with more levels is refused as an identifier of the rows, unless it is declared.

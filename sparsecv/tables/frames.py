@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -40,6 +41,33 @@ def as_frame(X: Any) -> Any:
         raise InputError(f"column name {twice!r} {where}: rename one of them")
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     return frame if isinstance(frame, nw.DataFrame) else None
+
+
+def is_lazy(values: Any) -> bool:
+    """Whether the values are an array or a data frame of Dask."""
+    return hasattr(values, "__dask_graph__")
+
+
+def na_as_nan(values: Any) -> Any:
+    """The same values with NaN in place of every ``pandas.NA`` in columns of Python objects.
+
+    NumPy and scikit-learn cannot turn ``pandas.NA`` into a number. Where there is none to replace,
+    the values come back themselves.
+
+    values: A data frame, or anything that may be an array.
+    """
+    pandas = sys.modules.get("pandas")  # Without pandas there is no pandas.NA.
+    if pandas is None:
+        return values
+    if isinstance(values, pandas.DataFrame):
+        columns = [j for j, kind in enumerate(values.dtypes) if str(kind) == "object"]
+        values = values.copy(deep=False) if columns else values  # The user's frame stays as it is.
+        for j in columns:
+            values.isetitem(j, na_as_nan(values.iloc[:, j].to_numpy()))
+    elif str(getattr(values, "dtype", "")) == "object":
+        values = np.array(values)
+        values[pandas.isna(values)] = np.nan
+    return values
 
 
 def frame_names(X: Any) -> list[str] | None:

@@ -175,3 +175,26 @@ class Table:
             f"is an identifier, leave it out with {exclude_option([self.feature_names[j]])}"
             for j in np.flatnonzero(counts | mixed)
         ]
+
+
+def joined(*blocks: FloatArray) -> FloatArray:
+    """Columns, and blocks of columns, side by side in one array, whose rows are contiguous.
+
+    Nothing is copied where the blocks are all columns of one array, as tables of files are: nobody
+    may write to the array.
+
+    blocks: Arrays of shape (n,) or (n, m), at least one, with the same number n of rows.
+    """
+    # The blocks are compared with the array's columns from the first one on.
+    table, start = blocks[0].base, 0
+    if not (isinstance(table, np.ndarray) and table.ndim == 2 and table.flags.c_contiguous):
+        return np.column_stack(blocks)
+    for block in blocks:
+        end = start + (1 if block.ndim == 1 else block.shape[1])
+        if end > table.shape[1]:
+            return np.column_stack(blocks)
+        own = table[:, start] if block.ndim == 1 else table[:, start:end]
+        if block.__array_interface__ != own.__array_interface__:
+            return np.column_stack(blocks)
+        start = end
+    return table if start == table.shape[1] else np.column_stack(blocks)

@@ -79,10 +79,9 @@ from sparsecv.solvers.supports import coefficients, path
 from sparsecv.solvers.supports.path import SupportGrower
 from sparsecv.stability.learners import EstimatorLearner
 from sparsecv.stability.losses import checked_loss
-from sparsecv.tables.columns import joined
 from sparsecv.tables.dask_table import DaskTable
 from sparsecv.tables.datasets import resolve
 from sparsecv.tables.marks import Reading
 from sparsecv.tables.synthetic import make_synthetic
-from sparsecv.tables.table import Table
+from sparsecv.tables.table import Table, joined
 from sparsecv.wings import WINGS

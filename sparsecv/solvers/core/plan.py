@@ -39,6 +39,9 @@ from .rows import MAX_COLUMNS
 # within seconds on most tables (measured). With more columns a tree may take hours, and proofs are
 # made one by one in the order in which they matter for the choice of γ and τ.
 TREE_ONLY = 45
+# Sizes are searched in windows, 1..16, 17..32, 33..64 and so on. So a size's support is the same
+# however many sizes are wanted, up to the end of its window. The number is a choice.
+FIRST_WINDOW = 16
 # Where a working γ may take more than this share of yᵀy off bounds, few trees prove anything.
 HOPELESS_SHARE = 1e-6
 
@@ -212,6 +215,20 @@ def few_supports(
         models = sum(rules.count_models(int(size)) for size in sizes)
         return has_no_ridge(problem) and models <= min(most, MOST_MODELS)
     return sum(comb(problem.p, int(size)) for size in sizes) <= most
+
+
+def window_ends(largest_size: int) -> list[int]:
+    """The last sizes of windows, of which the last one is ``largest_size``.
+
+    Examples
+    --------
+    >>> window_ends(40)
+    [16, 32, 40]
+    """
+    ends = [FIRST_WINDOW]
+    while ends[-1] < largest_size:
+        ends.append(2 * ends[-1])
+    return [*ends[:-1], largest_size]
 
 
 def seconds_of_every_support(p: int, size: int) -> float:

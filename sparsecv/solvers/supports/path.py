@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.limits import Limits
+from ..core.plan import FIRST_WINDOW, window_ends
 from ..core.problem import SparseRidgeProblem, checked_sizes
 from ..core.threads import on_one_thread
 from ..kernels.linalg import TIE
@@ -33,9 +34,6 @@ from .sizes import MAX_SWAPS, grow, new_sizes
 # exchanged in ``rounds`` rounds. The numbers are choices. More effort made paths of 120 and
 # 200 columns twice as slow, for objectives that were .1 % lower.
 EFFORTS = ((100, 2e3, 3, 3), (np.inf, 3e4, 1, 1), (np.inf, np.inf, 2, 0))
-# Sizes are searched in windows, 1..16, 17..32, 33..64 and so on. So a size's support is the same
-# however many sizes are wanted, up to the end of its window. The number is a choice.
-FIRST_WINDOW = 16
 # The first number where a single size is wanted, whose support is the start of a proof: a choice.
 MAX_COLUMNS_OF_ONE_SIZE = 2000
 # Of one size three supports are kept, and exchanges end after this many failures in a row.
@@ -379,17 +377,3 @@ def windows(
         found.append(Window(low, high, beyond, whole, width, rounds, chunk))
         low = high
     return found
-
-
-def window_ends(largest_size: int) -> list[int]:
-    """The last sizes of windows, of which the last one is ``largest_size``.
-
-    Examples
-    --------
-    >>> window_ends(40)
-    [16, 32, 40]
-    """
-    ends = [FIRST_WINDOW]
-    while ends[-1] < largest_size:
-        ends.append(2 * ends[-1])
-    return [*ends[:-1], largest_size]

@@ -30,7 +30,6 @@ SOLVERS = [
     ["solution"],
     ["backends"],
     ["api", "paths"],
-    ["answers"],
     ["executor"],
     ["cluster"],
     ["certificate"],
@@ -94,6 +93,10 @@ def test_the_door_of_the_searches_grows_no_wider() -> None:
     modules = house.read_modules(ROOT)
     assert len(list(house.across_the_door(modules))) <= house.MOST_ACROSS_THE_DOOR
     assert len(list(house.callers(modules, "Leaps"))) <= house.MOST_BEGIN_A_TREE
+
+
+def test_a_fit_enters_no_more_files() -> None:
+    assert len(house.files_of_a_fit(ROOT)) <= house.MOST_FILES_OF_A_FIT
 
 
 def test_one_page_has_every_budget() -> None:

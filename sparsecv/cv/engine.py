@@ -238,7 +238,7 @@ class Surface:
             if not proves_first:
                 self._bracket(rows)
             try:
-                for g in self._prover(rows, limits).prove(need):
+                for g in self._left_open(rows, limits, need):
                     self.ledger.worsen_status(g, limits.reached(0) or Status.PRECISION)
             finally:  # The result so far, after Ctrl-C, has intervals, too.
                 if proves_first:
@@ -255,7 +255,7 @@ class Surface:
             return
         limits = plan.limits.within(min(plan.limits.elapsed(), MAX_SECONDS_OF_THE_REST))
         with self, self._timed(rows):
-            self._prover(rows, limits).prove(of_everything)
+            self._left_open(rows, limits, of_everything)
 
     def prove_model(self, gamma: float, tau_index: int) -> None:
         """Prove the model of all rows at one pair, in the time that remains.
@@ -320,6 +320,12 @@ class Surface:
         )
 
     # how it is done
+
+    def _left_open(self, rows: Sequence[int], limits: Limits, need: Need) -> list[int]:
+        """Prove what is needed at some rows; those at which something needed stays unproved."""
+        if self.ledger.cells.exact[rows].all():
+            return []
+        return self._prover(rows, limits).prove(need)
 
     def _prover(self, rows: Sequence[int], limits: Limits) -> Prover:
         """The prover of some rows of the ledger, where every fold has an incumbent at every τ."""

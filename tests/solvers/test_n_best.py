@@ -12,7 +12,7 @@ from support.inside import Limits, Rows, UnitConstraints, n_best_subsets
 
 from sparsecv import Constraints
 from sparsecv.solvers import Answer, SparseRidgeProblem
-from sparsecv.solvers.leaps.leaps_node import pruned_up_to
+from sparsecv.solvers.leaps.records import pruned_up_to
 
 
 def check_bounds(found: list[Answer], every: Size) -> None:

@@ -65,8 +65,8 @@ from sparsecv.solvers.leaps.all_sizes import n_best_subsets
 from sparsecv.solvers.leaps.deleted_rows import DeletedRowSubsets
 from sparsecv.solvers.leaps.gamma_trees import ridge_scale
 from sparsecv.solvers.leaps.gathering import Comparison
-from sparsecv.solvers.leaps.leaps_node import new_gathering
 from sparsecv.solvers.leaps.open_nodes import expand
+from sparsecv.solvers.leaps.records import new_gathering
 from sparsecv.solvers.leaps.selection_event import selection_events
 from sparsecv.solvers.relaxation import diagonal
 from sparsecv.solvers.relaxation import root as at_root

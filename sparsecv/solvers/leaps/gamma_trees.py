@@ -20,7 +20,7 @@ from ..kernels.envelope import values_between
 from ..kernels.fits import FitRoom, ridge_fits
 from ..kernels.linalg import Array, Mask, mask_rows, placed, stacked
 from .all_sizes import SizesTree
-from .lists import wanted_from
+from .records import wanted_from
 from .tree import NOTHING, Leaps
 
 # Two γ are near each other if their places on ``ridge_scale`` differ by less than this number. The

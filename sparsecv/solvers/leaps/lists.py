@@ -2,94 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NamedTuple
-
 import numpy as np
-from numpy.typing import NDArray
 
-from ..kernels.by_reference import by_reference
 from ..kernels.compiled import kernel
-from ..kernels.linalg import GAIN_SHARE, Array, Ints, Mask, allocated, later, mask_words, record
-
-NOW = np.dtype(
-    [
-        ("level", np.int64),  # of the node whose child comes next
-        ("nodes", np.int64),  # searched so far
-        ("tie", np.float64),  # relative difference of losses below which rounding may reverse an
-        # order, beside the difference ``tied_loss``
-        ("tied_loss", np.float64),  # difference of losses that rounding of ``full`` alone makes
-        ("reach", np.float64),  # Σ ℓ_j|β_j| + |y| is at most this number times |y| in any fit
-        ("least_pivot", np.float64),  # √(γ/2): no pivot is smaller in exact arithmetic
-        ("closes", np.int64),  # 1 where sizes are closed below nodes (``open_sizes``)
-        ("inflation", np.float64),  # sum of the variance inflation factors of all columns
-        ("full", np.float64),  # objective of the ridge fit on all columns
-        ("dependent", np.float64),  # |y|² where columns are determined by others, which leave
-        # first; 0 where there are none, and where units have several columns or bounds
-        ("rank", np.int64),  # how many of the best supports of each size are wanted
-        ("margin", np.float64),  # of these, the ones whose loss is above the least by this share
-        ("improvement", np.float64),  # share of the objective that a support must be better by
-    ],
-    align=True,
-)
-
-
-@by_reference()
-class Lists(NamedTuple):
-    """The best supports known of every size, for one or several problems, and what is wanted.
-
-    Supports are bit masks of 64 units a word. ``found[s, i]`` lists the wanted
-    supports of size s of problem i and those that tie with them, by increasing ``loss[s, i]``;
-    beyond the list losses are ∞. The last entry of a list is always free.
-    """
-
-    found: Annotated[Mask, "sizes problems length words"]
-    loss: Annotated[Array, "sizes problems length"]
-    n: Annotated[Ints, "sizes problems"]  # the length of every list
-    max_kept: Annotated[Array, "sizes problems"]  # a support of larger loss is not entered
-    max_searched: Annotated[Array, "sizes problems"]  # a node of larger loss is not searched for
-    # this size
-    next_wanted: Ints  # (sizes,): the least wanted size ≥ s, for every s
-    weighted: int  # 1 where a unit counts more than once in a size: a support then answers every
-    # size from its own on
-    support: Annotated[Mask, "words"]  # the support that is entered next
-    now: Any  # of NOW
-
-
-def new_lists(
-    m: int,
-    sizes: NDArray[np.intp],
-    problems: int,
-    ties: int,
-    rank: int,
-    improvement: float = 0.0,
-    cost: NDArray[np.intp] | None = None,
-) -> Lists:
-    """Allocate lists of supports of at most ``m`` units.
-
-    :func:`forget_supports` has to set their losses.
-
-    sizes: Support sizes wanted.
-    ties: How many supports of a size and problem are kept beyond the rank-th.
-    rank: How many of the best supports of each size are wanted.
-    improvement: Nodes are searched for supports that are better by this share of the objective.
-    cost, shape (m,): What each unit counts in a size, where that is not 1 for every unit.
-    """
-    most = m if cost is None else int(cost.sum())
-    lengths = {"sizes": most + 2, "problems": problems, "length": ties + rank}
-    lengths["words"] = mask_words(m)
-    now = record(NOW, rank=rank, margin=np.inf, improvement=improvement)
-    wanted, weighted = wanted_from(sizes, most), int(cost is not None)
-    return allocated(Lists, lengths, next_wanted=wanted, weighted=weighted, now=now)
-
-
-def wanted_from(sizes: NDArray[np.intp], p: int) -> NDArray[np.int64]:
-    """Least wanted size ≥ s for s = 0..p+1; p + 1 where there is none.
-
-    Returns, shape (p + 2,).
-    """
-    next_wanted = np.full(p + 2, p + 1, dtype=np.int64)
-    next_wanted[sizes] = sizes
-    return np.minimum.accumulate(next_wanted[::-1])[::-1].copy()
+from ..kernels.linalg import GAIN_SHARE, later
 
 
 @kernel(inner=True)

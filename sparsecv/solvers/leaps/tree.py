@@ -1,6 +1,6 @@
 """A leaps-and-bounds tree that a caller begins, seeds, runs within limits, and reads.
 
-The compiled search is in :mod:`~.depth_first`, the arrays that it works on in :mod:`~.leaps_node`.
+The compiled search is in :mod:`~.depth_first`, the arrays that it works on in :mod:`~.records`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from ..kernels.linalg import TIE, Array, from_mask, mask_rows, stacked
 from ..relaxation.diagonal import shared_diagonal
 from ..supports.rounding import forward_order
 from .depth_first import proceed
-from .leaps_node import PlainTree, new_tree
-from .lists import NOW, wanted_from
+from .records import NOW, PlainTree, new_tree, wanted_from
 from .table import TreeTable
 
 # No path and no supports, for :func:`~.depth_first.proceed`.

@@ -27,7 +27,7 @@ from ..kernels.linalg import TIE
 from .members import new_swaps, new_units
 from .promising import LOOK_AHEAD, correlated_columns, principal_directions, promising_columns
 from .rounding import Support
-from .sizes import MAX_SWAPS, grow, new_sizes
+from .sizes import MAX_SWAPS, enter_goal, grow, new_sizes
 
 # Each row (columns, work, width, rounds) is for windows of at most ``columns`` columns, and columns
 # times largest size at most ``work``. Of every size ``width`` supports are kept, and members are
@@ -218,8 +218,8 @@ class SupportGrower:
         if low == self.least:
             known.units.of["allowed"][:-1] = 1
             known.goal[:low] = np.flatnonzero(known.units.of["kept"])
-            self._set(kept=1, size=0, entering=low, swaps=0)
-            grow(known, ridge, self.yy, 0)
+            self._set(kept=1, size=0)
+            enter_goal(known, ridge, low, 0)
         for window in self.windows:
             if window.low >= low:
                 self._search_window(window, ridge, starts, limits)
@@ -257,8 +257,8 @@ class SupportGrower:
         known.units.of["allowed"][:-1] = self.since <= size + LOOK_AHEAD
         for support in (*before.supports, before.current):
             known.goal[: support.size] = np.searchsorted(self.units, support)
-            self._set(kept=len(before.supports), size=0, entering=support.size, swaps=0)
-            grow(known, ridge, self.yy, 0)
+            self._set(kept=len(before.supports), size=0)
+            enter_goal(known, ridge, support.size, 0)
         return size
 
     def search(self, gamma: float, size: int, starts: Sequence[Support], limits: Limits) -> Support:
@@ -301,12 +301,11 @@ class SupportGrower:
         if not (known and low < k <= high):
             return False
         self.sizes.goal[:k] = np.searchsorted(self.units, units)
-        self._set(entering=k, swaps=swaps)
-        grow(self.sizes, ridge, self.yy, 0)
+        enter_goal(self.sizes, ridge, k, swaps)
         return True
 
     def _set(self, **values: int) -> None:
-        """Say which support :func:`grow` enters, and which passes it makes."""
+        """Say how many supports of a size are kept, and which passes :func:`grow` makes."""
         for name, value in values.items():
             self.sizes.now[name] = value
 

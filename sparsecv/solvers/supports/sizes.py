@@ -36,7 +36,6 @@ GROWTH = np.dtype(
     [
         ("kept", "i8"),  # how many supports of a size are kept, at most ``width``
         ("size", "i8"),  # number of units of the current support
-        ("entering", "i8"),  # units of ``goal``, where that is a support to enter; −1: it is none
         ("swaps", "i8"),  # swaps from one support end after so many
         # So many passes over the sizes low + 1 … top are made. Of every ``period`` passes the last
         # one exchanges members; the others extend supports upwards and downwards in turn, upwards
@@ -77,7 +76,7 @@ def new_sizes(current: Swaps, units: Units, most: int, width: int) -> Sizes:
     return allocated(
         Sizes,
         {"m": units.of.size - 1, "most": most, "width": width},
-        now=record(GROWTH, kept=1, entering=-1),
+        now=record(GROWTH, kept=1),
         supports=np.full((most + 1, width, most), -1, dtype=np.int64),
         gains=np.full((most + 1, width), -np.inf),
         units=units,
@@ -102,8 +101,8 @@ def after_swaps(
     size, units = starts[0].size, new_units(np.arange(b.size + 1), included)
     known = new_sizes(new_swaps(G, b, size), units, size, 1)
     for start in starts:
-        known.goal[:size], known.now["entering"], known.now["swaps"] = start, size, 2 * MAX_SWAPS
-        grow(known, ridge, np.inf, 0)  # Without steps the start is entered and swapped alone.
+        known.goal[:size] = start
+        enter_goal(known, ridge, size, 2 * MAX_SWAPS)
     return np.sort(known.supports[size, 0]).astype(np.intp)
 
 
@@ -330,8 +329,14 @@ def exchange(s, ridge, yy, k, number):
 
 
 @kernel
+def enter_goal(s, ridge, k, most):
+    """Keep the support ``s.goal[:k]`` among the best of its size, after at most ``most`` swaps."""
+    improve_and_keep(s, ridge, k, move_to(s, ridge, k), most)
+
+
+@kernel
 def grow(s, ridge, yy, steps):
-    """Enter the support ``s.goal`` if one waits, and go on with the passes over the sizes.
+    """Go on with the passes over the sizes.
 
     A pass goes over the sizes ``low`` + 1 to ``top`` of ``s.now``. It extends the supports of each
     size by a unit, or takes a unit from them, or exchanges members of them. ``s`` takes what is
@@ -343,10 +348,7 @@ def grow(s, ridge, yy, steps):
     Returns: Whether all passes have ended.
     """
     now = s.now[0]
-    k, sizes, period = now.entering, now.top - now.low, now.period
-    if k >= 0:
-        now.entering = -1
-        improve_and_keep(s, ridge, k, move_to(s, ridge, k), now.swaps)
+    sizes, period = now.top - now.low, now.period
     last = sizes * now.passes
     for _ in range(min(steps, last - now.step)):
         number, place = now.step // sizes + 1, now.step % sizes

@@ -41,10 +41,10 @@ from sparsecv.cv.fold_proofs import FoldForms, prove_fold
 from sparsecv.cv.progress import TimedReport
 from sparsecv.cv.settings import default_taus
 from sparsecv.errors import UnprovedWarning
+from sparsecv.schedule import LEAST_SECONDS_AT_FIRST_GAMMA
 from sparsecv.solvers import (
     Answer,
     SparseRidgeProblem,
-    answers,
     best_subsets_rows_deleted,
     solve,
     support_path,
@@ -235,11 +235,11 @@ def test_estimates_after_the_time_limit(gram: float) -> None:
         surface = Surface(case.data, case.taus, Settings("exact", time_limit=1.0))
         result = alternate(surface)
     late = Counter(name for name, began in clock.begun if began >= 1.0)
-    assert late.pop("grow", 0) <= 6 * (1 + round(answers.LEAST_SECONDS_AT_FIRST_GAMMA / 0.01))
+    assert late.pop("grow", 0) <= 6 * (1 + round(LEAST_SECONDS_AT_FIRST_GAMMA / 0.01))
     assert late.pop("promising_columns", 0) <= 5
     assert late.pop("complete_support", 0) <= 6
     assert not late
-    assert clock.now <= 1.0 + 6 * (gram + answers.LEAST_SECONDS_AT_FIRST_GAMMA + 0.02)
+    assert clock.now <= 1.0 + 6 * (gram + LEAST_SECONDS_AT_FIRST_GAMMA + 0.02)
     lower, error, upper = (result.table(name) for name in ("lower", "cv_error", "upper"))
     assert np.isfinite(error).all()
     assert (lower <= error).all()

@@ -209,6 +209,7 @@ def shared_tree(
     Where columns are so nearly dependent that rounding, or the working γ at γ = 0, may hide which
     support is best, the tree skips all rows.
 
+    rows, targets: Without rows the tree is that of the problem itself, and none is skipped.
     unwanted, shape (n,): Rows that are skipped although the tree could delete them.
     n_best: How many of the best supports of each size are wanted, for each row.
     """

@@ -94,23 +94,19 @@ class NearBest:
         Returns: The problems whose row the tree cannot delete without loss of digits: their lists
             stay empty.
         """
-        at = problem.replace(gamma=self.gamma)
         some, asked = np.asarray(wanted.any(axis=1)), np.asarray(wanted.any(axis=0))
-        numbers, skipped = np.flatnonzero(asked), np.empty(0, dtype=np.intp)
-        if deleted is None:
-            at = at.at_unit_length()
-            tree = Leaps(at, sizes[some], n_best=LISTED)
-        else:
-            at, rows = at_unit_length(at, deleted[0])
-            tree, skipped = shared_tree(at, sizes[some], rows, deleted[1], ~asked, LISTED)
-            numbers, skipped = np.setdiff1d(numbers, skipped), np.intersect1d(skipped, numbers)
+        rows, targets = deleted or (np.empty((0, problem.p)), np.empty(0))
+        at, rows = at_unit_length(problem.replace(gamma=self.gamma), rows)
+        unwanted = None if deleted is None else ~asked
+        tree, hard = shared_tree(at, sizes[some], rows, targets, unwanted, LISTED)
+        numbers = np.setdiff1d(np.flatnonzero(asked), hard)
         if numbers.size:
             tree.seed()
             if tree.run(limits) is Status.OPTIMAL:
                 if at_half is None or at.gamma > at.given_gamma:  # Half of a lost γ says nothing.
                     at_half = np.zeros(wanted.shape[1])
                 self._enter(tree, np.flatnonzero(some), numbers, at_half[numbers], deleted)
-        return skipped
+        return np.intersect1d(hard, np.flatnonzero(asked))
 
     def _enter(
         self,

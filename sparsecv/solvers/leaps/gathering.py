@@ -15,7 +15,7 @@ from ..core.result import Answer, Status, Work
 from ..core.rounding import CERTAIN_SHARE, EQUAL_SHARE, tree_margin
 from ..core.threads import threads_for
 from ..core.ties import ties_in_order
-from ..kernels.linalg import Array, from_mask
+from ..kernels.linalg import Array
 from .all_sizes import support_objectives
 from .table import TreeTable
 from .tree import Leaps
@@ -201,10 +201,13 @@ def _searched(known: _Known, within: float, limits: Limits | None, most: int) ->
     at, comparison = known.members.problem, known.members.comparison
     table, status = known.members.table, Status.OPTIMAL
     least, sizes = comparison.of_units(table)
-    known.add(np.vstack([np.ones(table.units.size), table.included, _seeds(at)]) > 0)
+    known.add(np.vstack([np.ones(table.units.size), table.included]) > 0)
     tree = Leaps(at, sizes, gathers=True)
     tree.begin()
     counts, ended = least < np.inf, not sizes.size
+    if not ended:  # Good supports of all sizes leave little to be searched.
+        tree.seed()
+        known.add(tree.handed_out())
     while not ended:
         limit = factor * known.least
         wanted = np.where(counts, limit / least, 0.0)
@@ -299,18 +302,6 @@ class _Known:
                 mine = getattr(self, name)
                 setattr(self, name, np.append(mine, np.full(len(supports), mine[i])))
         return True
-
-
-def _seeds(problem: SparseRidgeProblem) -> NDArray[np.bool_]:
-    """Good supports of all numbers of units, by backward elimination and forward selection."""
-    m = TreeTable(problem).units.size
-    tree = Leaps(problem, np.arange(1, m + 1), by_units=True)
-    tree.begin()
-    tree.seed()
-    found = np.zeros((m, m), dtype=bool)
-    for s in range(1, m + 1):
-        found[s - 1, from_mask(tree.lists.found[s, 0, 0])] = True
-    return found[found.any(axis=1)]
 
 
 def _search_below(tree: Leaps, limit: Array) -> None:

@@ -40,9 +40,8 @@ class Leaps:
     rows, targets, shape (n, p) and (n,): Rows to delete in turn; none by default.
     n_best: How many of the best supports of each size are wanted, for each problem. Within bounds
         on coefficients the best support of at most every size is wanted if it is 1.
-    gathers: Whether the search hands out every support that it enters, and keeps no lists.
-    by_units: Whether sizes are numbers of units, whatever these count in a size of the problem; so
-        they are in a tree that gathers.
+    gathers: Whether the search hands out every support that it enters, and keeps no lists. Sizes
+        are then numbers of units, whatever these count in a size of the problem.
     most: The size of all units together.
     at_most: Whether the best support of a size is that of at most the size, within bounds on
         coefficients, and where units count more than once in a size.
@@ -63,11 +62,10 @@ class Leaps:
         n_best: int = 1,
         begun: bool = True,
         gathers: bool = False,
-        by_units: bool = False,
     ) -> None:
         self.problem, self.sizes, self.table = problem, sizes, TreeTable(problem)
         self.n_best, m = n_best, self.table.units.size
-        self.weighted = self.table.weighted and not (gathers or by_units)
+        self.weighted = self.table.weighted and not gathers
         cost = self.table.cost if self.weighted else None
         self.most = m if cost is None else int(cost.sum())
         self.at_most = self.weighted or (self.table.bounded and n_best == 1)
@@ -79,7 +77,7 @@ class Leaps:
         self.chunk = max(20_000_000 // (n * p), 1) if n else 20_000
         if p > m or self.table.bounded:
             self.chunk = min(self.chunk, max(20_000_000 // (p + 10) ** 2, 1))
-        room = self.chunk if gathers else 0
+        room = max(self.chunk, 2 * m) if gathers else 0  # Seeds are at most 2m supports.
         wanted = np.unique(self.inner)
         self.tree = new_tree(self.table, wanted, inside, targets, n_best, room, cost)
         self.lists, self.best = self.tree.lists, NOTHING

@@ -23,8 +23,8 @@ from support.preconditions import CALLED, ON_ENTRY, assert_on_entry
 from sparsecv.solvers import SparseRidgeProblem, support_path
 from sparsecv.solvers.kernels import fits
 from sparsecv.solvers.leaps import inverse
-from sparsecv.solvers.leaps.leaps_node import new_chain
 from sparsecv.solvers.leaps.lines import may_win
+from sparsecv.solvers.leaps.records import new_chain
 from sparsecv.solvers.leaps.selection_event import negative
 
 # Kernels calculate with infinities, which warns in plain Python alone.

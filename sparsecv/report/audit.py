@@ -93,8 +93,8 @@ class AuditedColumn(NamedTuple):
         and that have it with this sign.
     lost: The share by which the least value rises without it.
     alone: The labels of the rows, or groups, each of which alone removes it from the best columns.
-    removed_by: The rows, as few as are known, that together remove it: the first of ``alone`` where
-        there is one.
+    removed_by: The labels of the rows, as few as are known, that together remove it: where a single
+        row does, the first of ``alone``. They are rows, too, where ``alone`` has groups.
     safe: So many rows are proved not to remove it, whichever they are.
     unproved: The number of single rows, or groups, of which it is not proved what is best.
     partitions: The share of other partitions on which it is chosen.
@@ -137,6 +137,8 @@ class Audit:
     rules: The sizes that all rules choose, under their names; empty where nothing is held out.
     sigma, sigma_source, level: Of the p-values and intervals.
     what: What is removed alone: "row" or "group".
+    first_row: The number from which labels count rows: in the command 1, as they are the numbers of
+        the data rows of the file; in Python 0, as they are positions in the table.
     warnings: Sentences on the power of the p-values.
     missing: Why something is not there, under its name.
     proof: What the certificate proves, in words; empty where there is none.
@@ -157,6 +159,7 @@ class Audit:
     sigma_source: str = ""
     level: float = 1.0 - LEVEL
     what: str = "row"
+    first_row: int = 0
     warnings: list[str] = field(default_factory=list)
     missing: dict[str, str] = field(default_factory=dict)
     proof: str = ""
@@ -218,12 +221,11 @@ def audited(result: Result, cv: Any, limits: Limits) -> Audit:
     n, asked = result.table.source.n, _Asked(result, limits)
     judged = next((i for i, w in enumerate(WITHIN) if w >= AIC_DIFFERENCE / n), len(WITHIN) - 1)
     found = Audit(_chosen(result), judged, missing=asked.missing)
+    found.first_row = int(result.table.source.data_rows is not None)
     _ask_models(found, asked)
     tests, rows = asked.tests(), asked.rows()
     found.what = found.what if rows is None else str(rows.index.name)
-    removals = asked.ask(
-        "removals", lambda: removals_of_features(result, MOST_ROWS, asked.part("removals"))
-    )
+    removals = asked.removals()
     worth = asked.ask(
         "importance", lambda: importance_of(result, asked.part("importance").remaining())
     )
@@ -336,9 +338,31 @@ class _Asked:
         return found
 
     def rows(self) -> DataFrame | None:
-        """The best columns without each row, or each group of rows."""
+        """The best columns without each row under its label, or without each group of rows."""
         part = self.part("row_influence")
-        return self.kept("row_influence", lambda: influence_of_rows(self.result, part))
+
+        def answer() -> DataFrame:
+            found = influence_of_rows(self.result, part)
+            if found.index.name == "row":
+                found.index = found.index.map(self._label)
+            return found
+
+        return self.kept("row_influence", answer)
+
+    def removals(self) -> DataFrame | None:
+        """How many rows remove each column, with the labels of as few as are known to."""
+
+        def answer() -> DataFrame:
+            found = removals_of_features(self.result, MOST_ROWS, self.part("removals"))
+            found["rows"] = [[*map(self._label, rows)] for rows in found["rows"]]
+            return found
+
+        return self.ask("removals", answer)
+
+    def _label(self, row: int) -> int:
+        """The number of a row in the file that was read; of rows in memory their position."""
+        data_rows = self.result.table.source.data_rows
+        return row if data_rows is None else int(data_rows[row])
 
 
 def _ask_models(found: Audit, asked: _Asked) -> None:
@@ -432,12 +456,18 @@ def _near(one: AuditedColumn, position: int | None, models: DataFrame | None) ->
 def _removed(
     one: AuditedColumn, rows: DataFrame | None, removals: DataFrame | None
 ) -> AuditedColumn:
-    """The column with the rows that remove it, and how many are proved not to."""
+    """The column with the rows that remove it, and how many are proved not to.
+
+    rows: The best columns without each row, or each group; None where they are unknown.
+    removals: How many rows remove each column; None where that is unknown.
+    """
     if rows is not None:
         lacks = np.array([one.name not in names for names in rows["names"]], dtype=bool)
         alone = rows.loc[lacks].sort_values("lead").index.tolist()
-        one = one._replace(alone=alone, removed_by=alone[:1], unproved=int((~rows["proved"]).sum()))
-    if removals is None or one.alone:
+        one = one._replace(alone=alone, unproved=int((~rows["proved"]).sum()))
+        if rows.index.name == "row":  # A group that removes the column is several rows.
+            one = one._replace(removed_by=alone[:1])
+    if removals is None or one.removed_by:
         return one
     line: Any = removals.loc[one.name]
     return one._replace(safe=int(line["safe"]), removed_by=list(line["rows"]))

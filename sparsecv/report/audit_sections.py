@@ -181,8 +181,13 @@ def _rules(audit: Audit) -> Iterator[str]:
         "were offered. Nothing here speaks of causes, or of columns that were not offered."
     )
     for one in audit.columns:
-        if len(one.removed_by) > 1:
-            yield f"Without these rows the best columns lack {one.name}: {_labels(one)}."
+        # A single row is named above, where single rows are removed and no groups.
+        if len(one.removed_by) > (audit.what == "row"):
+            these = "these rows" if len(one.removed_by) > 1 else "this row"
+            yield f"Without {these} the best columns lack {one.name}: {_labels(one)}."
+    if any(one.removed_by for one in audit.columns):
+        where = "the data rows of the file" if audit.first_row else "the rows of the table"
+        yield f"Numbers of rows are those of {where}, counted from {audit.first_row}."
 
 
 def _labels(one: AuditedColumn) -> str:

@@ -156,6 +156,10 @@ def column_of(
         return unusable(name, series.to_list(), other)
     if values.ndim > 1 or values.dtype.kind == "c":
         return unusable(name, list(values), str(dtype).lower())
+    if declared and missing.any() and values.dtype.kind != "O" and not dtype.is_float():
+        # As an array whole numbers beside a missing cell are floats, which lose digits, and a
+        # missing cell among the levels of Arrow is another level.
+        values = np.array(series.to_list(), dtype=object)
     is_numeric = dtype.is_numeric() or dtype == nw.Boolean or values.dtype.kind in "biuf"
     if is_numeric and not declared:
         return column_of_numbers(name, _as_floats(values, missing), na=na)

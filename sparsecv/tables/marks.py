@@ -96,7 +96,7 @@ def _pattern(marks: Marks) -> re.Pattern[str]:
     ways = [rf"([0-9]+({point}[0-9]*)?|{point}[0-9]+)(e[-+]?[0-9]+)?", "inf(inity)?"]
     if group:
         ways.append(rf"[1-9][0-9]{{0,2}}({group}[0-9]{{3}})+({point}[0-9]*)?")
-    return re.compile(rf"[-+]?({'|'.join(ways)})", re.IGNORECASE)
+    return re.compile(rf"[-+]?({'|'.join(ways)})", re.IGNORECASE | re.ASCII)
 
 
 def possible_marks(reading: Reading) -> list[Marks]:

@@ -402,13 +402,15 @@ def table_of(
         rows = rows[kept] if facts["rows_left_out"] else rows
     table = Table(rows[:, :-1], rows[:, -1], coding.features[:-1], **facts)
     table.check_values()
+    in_use = np.arange(n)[kept]
+    table.data_rows = in_use + 1
     if use.weights is not None:
-        table.weights = weights_of(source.label, roles[use.weights], kept)
+        table.weights = weights_of(source.label, roles[use.weights], in_use)
         table.weights_name = use.weights
     if use.groups is not None:
-        table.groups = groups_of(source.label, roles[use.groups], kept)
+        table.groups = groups_of(source.label, roles[use.groups], in_use)
         table.groups_name = use.groups
     if use.offset is not None:
-        table.take_off(offset_of(source.label, roles[use.offset], kept), use.offset)
+        table.take_off(offset_of(source.label, roles[use.offset], in_use), use.offset)
     table.left_out, table.source_notes = unnamed, source.notes
     return table

@@ -42,9 +42,9 @@ class Table:
         Which features the columns of the table have become.
     weights, weights_name : ndarray, shape (n,), and str, or None
         Weights >= 0 of the rows, and the name of their column.
-    groups, groups_name : ndarray of int, shape (n,), and str, or None
-        The number of every row's group, and the name of the groups' column; a fold holds whole
-        groups.
+    groups, groups_name : ndarray, shape (n,), and str, or None
+        The group of every row, a number or a text, and the name of the groups' column; a fold holds
+        whole groups.
     offset_name : str or None
         The name of what was taken off the response: y is what is left. None where nothing was.
     left_out : str or None
@@ -55,6 +55,9 @@ class Table:
         Where features may be NaN, what fills them from training rows.
     rows_left_out : int
         Number of rows that were left out because values are missing.
+    data_rows : ndarray of int, shape (n,), or None
+        The number of every row among the data rows of the file, from 1, as messages count them;
+        None where the rows are those of arrays or of a data frame.
     reading : Reading
         How the text in the file was read; its usual decimal mark is that of the file.
     """
@@ -66,7 +69,7 @@ class Table:
     target_name = "y"
     coding = Coding()
     weights: FloatArray | None = None
-    groups: NDArray[np.intp] | None = None
+    groups: NDArray[Any] | None = None
     weights_name: str | None = None
     groups_name: str | None = None
     offset_name: str | None = None
@@ -74,6 +77,7 @@ class Table:
     source_notes: Sequence[str] = ()
     missing: str | None = None
     rows_left_out = 0
+    data_rows: NDArray[np.intp] | None = None
     reading = AS_SHOWN
 
     def __init__(

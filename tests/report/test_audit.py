@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ import pytest
 from support.audits import drawn, fitted, wrong
 from support.commands import run_json
 from support.fresh import draws
-from support.inside import Limits, StopFlag, audited, main
+from support.inside import Limits, StopFlag, audited, main, removals_of_features
 from support.tables import five_columns, write_csv
 
 from sparsecv import SparseRidge, SparseRidgeCV
@@ -114,6 +115,38 @@ def test_groups_of_rows_are_removed_whole() -> None:
     assert audit.what == "group"
     (one,) = [one for one in audit.columns if one.name == "x2"]
     assert one.alone == ["g0"]
+    # The rows of the group are ten, and fewer remove the column.
+    found = removals_of_features(model._kept_fit(), 10, Limits(None)).loc["x2"]
+    assert (one.safe, one.removed_by) == (found["safe"], found["rows"])
+    assert 1 <= one.safe < len(one.removed_by) < 10
+    assert all(row < 10 for row in one.removed_by)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_rows_and_groups_have_the_names_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame(rng.standard_normal((60, 4)), columns=["a", "b", "c", "d"])
+    frame["y"] = frame["a"] + 0.3 * frame["b"] + 0.3 * rng.standard_normal(60)
+    frame.loc[17, ["c", "y"]] = 6.0, 12.0
+    frame.loc[3, "d"] = np.nan
+    frame["year"], frame["town"] = 2015 + np.arange(60) // 6, np.repeat(["Zug", "Bern"], 30)
+    frame["third"] = np.arange(60) // 20 / 10.0
+    save: Any = frame.to_csv if kind == "csv" else frame.to_parquet
+    save(f"t.{kind}", index=False)
+    command = ["fit", f"t.{kind}", "--target", "y", "--tau", "2", "--gamma", "0"]
+    command += ["--missing", "drop", "--audit"]
+    groups = {"year": 2017, "town": "Zug", "third": 0.0}
+    for name, alone in {None: 18, **groups}.items():
+        left = [*groups] if name is None else [one for one in groups if one != name]
+        options = ["--exclude", ",".join(left), *(["--groups", name] if name else [])]
+        audit = run_json(*command, *options)["audit"]
+        (one,) = [one for one in audit["columns"] if one["name"] == "c"]
+        assert one["alone"] == [alone]
+        assert (one["removed_by"], audit["first_row"]) == ([18], 1)
+        assert f"without {'group' if name else 'row'} {alone}" in one["sentence"]
 
 
 def test_screen_page_and_json_have_the_same(

@@ -32,6 +32,7 @@ from sparsecv.design.saved import SavedModel
 from sparsecv.report.audit import audited, proof_of
 from sparsecv.report.peers import linear_peers
 from sparsecv.report.progress import Steps
+from sparsecv.report.questions import removals_of_features
 from sparsecv.selection.averaging import average_of, averaged_coefficients
 from sparsecv.selection.certified_choice import near_certificate
 from sparsecv.selection.choice import CHOOSERS, Choice, chosen_from

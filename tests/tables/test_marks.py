@@ -121,6 +121,12 @@ def test_a_number_is_what_was_written(value: int, places: int, marks: Marks) -> 
     assert marks.number(text) == float(f"{number:.{places}f}")
 
 
+@pytest.mark.parametrize("text", ["İnf", "ınf", "infİnity", "١", "1\u00b2"])
+def test_letters_and_digits_of_other_alphabets_are_no_numbers(text: str) -> None:
+    assert Marks().number(text) is None
+    assert Marks().number("-INF") == -np.inf
+
+
 def test_codes_of_missing_values(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)

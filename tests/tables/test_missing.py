@@ -79,13 +79,26 @@ def test_text_weights_and_groups(tmp_path: Path) -> None:
         kept = frame.dropna()
         np.testing.assert_array_equal(source.weights, kept["w"])
         assert source.groups is not None
-        np.testing.assert_array_equal(source.groups, pd.factorize(kept["g"], sort=True)[0])
+        np.testing.assert_array_equal(source.groups, kept["g"])
         source = resolve(path, missing="mean", **options)
         X, _ = source.load()
         at = [source.feature_names.index(f"city={one}") for one in ("Oslo", "Rome", "(missing)")]
         assert X[[5, 6]][:, at].tolist() == [[0.0, 0.0, 1.0]] * 2
         assert X[:, at].sum(axis=1).tolist() == [1.0] * len(X)
         assert not np.isnan(np.delete(X, [5, 6], axis=0)[:, at]).any()
+
+
+@pytest.mark.parametrize(
+    ("role", "cell"), [("weights", -1.0), ("weights", None), ("groups", None), ("offset", None)]
+)
+def test_rows_at_fault_are_those_of_the_file(tmp_path: Path, role: str, cell: Any) -> None:
+    frame = holed().rename(columns={"x2": role})
+    frame[role] = np.abs(frame[role])
+    frame.loc[20, role] = cell
+    options: Any = {"target": "y", role: role}
+    for suffix in (".csv", ".parquet"):  # Rows 4 and 18 of the file are left out.
+        path = save(frame, tmp_path / f"t{suffix}")
+        refused(path, role, "data row 21", missing="drop", **options)
 
 
 def test_fills_of_weighted_rows_are_those_of_copied_rows() -> None:

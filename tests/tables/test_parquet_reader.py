@@ -13,7 +13,9 @@ import pytest
 from support.inside import resolve
 from support.tables import NAMES, check, refused, table, write
 
+from sparsecv import SparseRidge
 from sparsecv.errors import InputError
+from sparsecv.tables.sources import open_file
 
 
 def save_parquet(path: Path, **columns: Any) -> Path:
@@ -103,6 +105,28 @@ def test_levels_of_numbers_are_those_of_text(tmp_path: Path) -> None:
     file = save_parquet(tmp_path / "t.parquet", d=numbers, y=pa.array(range(12)))
     of_text, of_numbers = (resolve(path, factors=["d"]).feature_names for path in (text, file))
     assert of_text == of_numbers == [f"d={code}" for code in ("-3", *codes[:3])]
+
+
+def test_whole_numbers_beside_a_missing_cell_keep_their_digits(tmp_path: Path) -> None:
+    codes = [2**53 + 1, 2**53, None, 12]
+    texts = [str(code) for code in codes if code is not None]
+    g, y = pa.array(codes * 5), pa.array(range(20))
+    for file, column in (("int.parquet", g), ("category.parquet", g.dictionary_encode())):
+        path = save_parquet(tmp_path / file, g=column, y=y)
+        names = resolve(path, target="y", factors=["g"], missing="mean").feature_names
+        assert sorted(names) == sorted(f"g={text}" for text in (*texts, "(missing)"))
+        rows = open_file(path).texts(["g"])[:4]  # As predict --id writes them.
+        assert rows == [[texts[0]], [texts[1]], [""], [texts[2]]]
+
+
+def test_a_missing_category_of_arrow_is_none_of_its_levels() -> None:
+    codes = pa.array([1, 2, None, 12] * 5)
+    y = np.array([1.0, 2.0, -5.0, 4.0] * 5) + np.arange(20.0) / 100.0
+    arrow = pa.table({"g": codes.dictionary_encode()})
+    frame = pd.DataFrame({"g": pd.Series([1, 2, None, 12] * 5, dtype="Int64").astype("category")})
+    fits = [SparseRidge(tau=3, missing="mean").fit(X, y).predict(X) for X in (arrow, frame)]
+    np.testing.assert_allclose(fits[0], fits[1], rtol=1e-12)
+    assert fits[0][2] < 0.0 < fits[0][3]
 
 
 def test_parquet_text_and_dates(tmp_path: Path) -> None:

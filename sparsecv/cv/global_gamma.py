@@ -328,9 +328,12 @@ class _Search:
         return upper
 
     def polished(self, s: int, t: float, best: float) -> tuple[float, float]:
-        """The least error near t at the s-th size, where all folds keep their supports; and its t.
+        """An error near t at the s-th size that is at most ``best``, and its t.
 
-        best: The error at t, which is returned with t itself where no other t has less.
+        It is the end of a local search where all folds keep their supports, without the ends of
+        that range. Of two equal errors the one at the smaller t is returned.
+
+        best: The error at t.
         """
         ends = self.tables[s].ends
         here = ends[(ends[:, 0] <= t) & (t <= ends[:, 1])]

@@ -115,7 +115,8 @@ class SizesProver(Prover):
         a twenty-fifth more nodes at 30 to 42 columns (measured), and a fit proves these sizes at
         its end, by half as many trees again.
 
-        Returns: The largest γ at which a tree was left open, or −1.
+        Returns: The largest γ at which a limit has left a tree open, or −1. Trees that have lost
+            digits do not count, as more nodes do not help them.
         """
         ledger, place = self.ledger, {int(g): i for i, g in enumerate(self.rows)}
         places = [place[g] for g in rows]

@@ -91,7 +91,7 @@ class GammaResult:
 def least(
     surface: Array, taus: NDArray[np.intp], gammas: Array, rounding: float
 ) -> tuple[int, int]:
-    """Position (γ, τ) of the least value of a surface, shape (γ, τ).
+    """Position (γ, τ) of the least value of a surface, shape (γ, τ), which has no NaN.
 
     Of values that differ by rounding alone, the smaller τ and then the larger γ is taken.
 

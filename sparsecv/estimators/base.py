@@ -395,8 +395,8 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
             infinite, empty = np.isinf(X[:, j]).any(), np.isnan(X[:, j]).all()
             if self.missing is not None and not infinite and not empty:
                 continue  # Its missing values are filled by the mean of the others.
-            mend = "drop or impute those rows"
-            if self.missing is None and not infinite:
+            mend = "drop the column" if empty else "drop or impute those rows"
+            if self.missing is None and not empty and not infinite:
                 mend += ", or pass missing='mean'"
             found = f"{_not_finite(X[:, j])} in column {labels[j]!r}"
             raise InputError(f"Input X contains {found}: {mend}")

@@ -91,7 +91,7 @@ class AuditedColumn(NamedTuple):
     p_low, p_high, low, high: Bounds of its p-value, and its interval, that know about the search.
     near, positive, negative: For every share of WITHIN the number of near-best models that have it,
         and that have it with this sign.
-    lost: The share by which the least value rises without it.
+    lost, lost_proved: The share by which the least value rises without it; whether it is proved.
     alone: The labels of the rows, or groups, each of which alone removes it from the best columns.
     removed_by: The labels of the rows, as few as are known, that together remove it: where a single
         row does, the first of ``alone``. They are rows, too, where ``alone`` has groups.
@@ -111,6 +111,7 @@ class AuditedColumn(NamedTuple):
     positive: Sequence[int] = ()
     negative: Sequence[int] = ()
     lost: float = math.nan
+    lost_proved: bool = True
     alone: Sequence[Any] = ()
     removed_by: Sequence[Any] = ()
     safe: int = 0
@@ -135,6 +136,7 @@ class Audit:
     partitions: How many other partitions were drawn, on what share of them the columns are the
         same, and the sizes chosen on each; empty where none were.
     rules: The sizes that all rules choose, under their names; empty where nothing is held out.
+    counts: What these sizes count, as a word.
     sigma, sigma_source, level: Of the p-values and intervals.
     what: What is removed alone: "row" or "group".
     first_row: The number from which labels count rows: in the command 1, as they are the numbers of
@@ -155,6 +157,7 @@ class Audit:
     peers: dict[str, PeerError] = field(default_factory=dict)
     partitions: dict[str, Any] = field(default_factory=dict)
     rules: dict[str, int] = field(default_factory=dict)
+    counts: str = "feature"
     sigma: float = math.nan
     sigma_source: str = ""
     level: float = 1.0 - LEVEL
@@ -245,7 +248,8 @@ def audited(result: Result, cv: Any, limits: Limits) -> Audit:
         one = _near(one, int(own[0]) if own.size == 1 else None, found.models)
         one = _removed(one, rows, removals)
         if worth is not None:
-            one = one._replace(lost=float(worth["without"][one.name]) - 1.0)
+            lost, known = worth["without"][one.name] - 1.0, worth["proved"][one.name]
+            one = one._replace(lost=float(lost), lost_proved=bool(known))
         if drawn is not None:
             one = one._replace(partitions=float(drawn.iloc[:, 1][one.name]))
         hidden = tests is not None and one.name in tests.attrs["hidden"]
@@ -391,6 +395,7 @@ def _ask_of_the_rule(found: Audit, asked: _Asked, cv: Any) -> None:
         return
     rules = asked.ask("rules", lambda: comparison(result, asked.part("rules")))
     if rules is not None:
+        found.counts = result.design.counts
         found.rules = dict(zip(map(str, rules.index), map(int, rules["tau"]), strict=True))
     if result.expected is None and result.choice is not None and result.choice.size_given:
         asked.missing["nested"] = "it judges the choice of a size, and the size was given"

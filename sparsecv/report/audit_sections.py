@@ -59,6 +59,11 @@ def refused_section(why: str) -> Section:
     return Section(facts=[Fact("audit", meaning=f"none: {why}")])
 
 
+def _lost(one: AuditedColumn) -> str:
+    """The share that is lost without a column, after ≈ where a limit has ended the search."""
+    return ("" if one.lost_proved or math.isnan(one.lost) else "≈") + percent(one.lost)
+
+
 def _facts(audit: Audit) -> Iterator[Fact]:
     """Yield the lines of the model, from the judgement to what is not computed."""
     yield Fact("audit", audit.headline)
@@ -78,11 +83,11 @@ def _facts(audit: Audit) -> Iterator[Fact]:
         same = percent(audit.partitions["same"])
         each = ", ".join(f"{size} (on {count})" for size, count in sorted(sizes.items()))
         text = f"on {audit.partitions['drawn']} other partitions into folds the rule takes exactly "
-        text += f"these columns in {same}; sizes: {each}"
+        text += f"these columns in {same}; numbers of features: {each}"
         yield Fact("folds", meaning=text)
     if audit.rules:
         sizes_of = ", ".join(f"{name} {size}" for name, size in audit.rules.items())
-        yield Fact("sizes", meaning=f"what each rule chooses: {sizes_of}")
+        yield Fact("sizes", meaning=f"{audit.counts}s that each rule chooses: {sizes_of}")
     if audit.sigma_source:
         yield Fact("σ", number(audit.sigma), f"{audit.sigma_source}: p-values rest on it")
     if audit.proof:
@@ -127,7 +132,7 @@ def _table(audit: Audit) -> SectionTable:
         SectionColumn("p-value", [p_value_text(one.p_low, one.p_high) for one in columns]),
         SectionColumn("near-best", near),
         SectionColumn("sign", [_sign(one) for one in columns]),
-        SectionColumn("lost", [percent(one.lost) for one in columns]),
+        SectionColumn("lost", [_lost(one) for one in columns]),
         SectionColumn("rows", [_rows(audit, one) for one in columns]),
         SectionColumn("folds", [percent(one.partitions) for one in columns], minor=True),
     ]
@@ -167,7 +172,7 @@ def _rules(audit: Audit) -> Iterator[str]:
         "share by which the least rises without the column. “rows” is the fewest rows known to "
         f"remove it from the best columns (– for none of up to {MOST_ROWS} found), and after the "
         "stroke the number proved not to, whichever rows they are. When several rows are removed, "
-        "models of as many columns as this one are compared."
+        "models of the size of this one are compared."
         + " “folds” is the share of other partitions that choose it."
         * bool(audit.partitions)
     )

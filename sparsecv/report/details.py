@@ -150,7 +150,8 @@ def _every_size(result: Result, with_peers: bool) -> Section:
             sentences.append(
                 _aim(held_out.choice, held_out.choice.projection, result.design.counts)
             )
-    sentences.append(of_every_size(sizes))
+    projected = held_out is not None and held_out.choice.projection is not None
+    sentences.append(of_every_size(sizes, result.design, projected))
     if any(proved) and not all(proved):
         columns.append(SectionColumn("proved", ["yes" if p else "no" for p in proved], "words"))
     told = told_sizes(sizes, marks)

@@ -214,9 +214,11 @@ def _global(minimum: GlobalMinimum) -> dict[str, Any]:
 
 
 def _at_gamma(result: Result, one: GammaResult) -> dict[str, Any]:
-    """CV errors, bounds, supports and work at one γ, in lists over τ.
+    """CV errors, bounds, supports (as names) and work at one γ.
 
-    "cv_error" is null where it is not proved, and "incumbent" has the estimate there.
+    What a size has is a list over τ; "gamma", "n_mio", "n_nodes" and "seconds" are single numbers.
+    "history" is there where τ was searched. "cv_error" is null where it is not proved, and
+    "incumbent" has the estimate there.
     """
     names = ("gamma", "std_error", "lower", "upper", "mio_by_tau", "n_mio", "n_nodes", "seconds")
     entries = {name: getattr(one, name) for name in names}

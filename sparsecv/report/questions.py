@@ -38,6 +38,7 @@ from ..solvers.core.ties import ties_in_order
 from ..solvers.kernels.linalg import stacked
 from ..solvers.ridge_fits import SupportPath
 from .frames import columns_and_names, frame_of
+from .sections import counted
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -158,17 +159,21 @@ def importance_of(result: Result, seconds: float | None) -> DataFrame:
     """What each feature is worth to the best fit, those first without which it loses most."""
     found = importance(result, seconds)
     first = result.design.kept[[unit[0] for unit in found.units]]
+    proved = np.array([status is Status.OPTIMAL for status in found.status])
     values = {
         "position": first,
         "without": found.without,
         "with_": found.having,
-        "proved": [status is Status.OPTIMAL for status in found.status],
+        "proved": proved,
     }
-    # Where no fit may lack a feature, its number is NaN, and it stands first. Features whose
-    # numbers tie, such as two that the same best fit lacks, are in the order of their columns.
+    # Where no fit may lack a feature, its number is NaN, and it stands first; a feature that no
+    # search has reached stands last. Features whose numbers tie, such as two that the same best fit
+    # lacks, are in the order of their columns.
     large = np.finfo(np.float64).max
+    none = np.where(proved, large, -large)
     having, without = (
-        np.nan_to_num(one, nan=large, posinf=large) for one in (found.having, found.without)
+        np.where(np.isnan(one), none, np.minimum(one, large))
+        for one in (found.having, found.without)
     )
     rank = np.empty(first.size, dtype=np.intp)
     rank[ties_in_order(having, first.tolist())] = np.arange(first.size)
@@ -182,7 +187,7 @@ def importance_of(result: Result, seconds: float | None) -> DataFrame:
 def _about(result: Result) -> dict[str, Any]:
     """What frames of other supports compare, as the attributes of a frame."""
     model, criterion = result.model, result.criterion
-    which = f"of up to {model.tau} columns"
+    which = f"of up to {counted(model.tau, result.design.counts)}"
     if criterion is not None:
         which = f"of all sizes by {criterion.upper()}"
     words = f"least training objective {which} at gamma = {model.gamma:g}; nothing is held out"

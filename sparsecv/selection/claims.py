@@ -232,14 +232,21 @@ def of_model(model: Model, design: Design, criterion: str | None = None) -> Stat
     return Statement(text + _within(design), model.proved)
 
 
-def of_every_size(models: list[Model]) -> str:
-    """A sentence that says of which sizes the model is proved to fit all rows best at its γ."""
+def of_every_size(models: list[Model], design: Design, projected: bool) -> str:
+    """A sentence that says of which sizes it is proved that no other set is better.
+
+    projected: Whether the models are projections of the average of all models. Other models are
+        fitted to all rows at the γ of their size.
+    """
+    most = "at most as many" if design.constraints.weighted else "as many"
+    does = "predicts more like the average" if projected else "fits all rows better at its γ"
+    better = f"o other set of {most} {design.counts}s {does}{_within(design)}."
     proved = [model.proved for model in models]
     if all(proved):
-        return "No other set of as many columns fits all rows better at its γ."
+        return f"N{better}"
     if any(proved):
-        return "Where a size is proved, no other set of as many columns fits all rows better."
-    return "Of no size is it proved that no other columns fit all rows better."
+        return f"Where a size is proved, n{better}"
+    return f"Of no size is it proved that n{better}"
 
 
 def beyond_certificate(result: CVResult, choice: Choice, claim: Claim) -> str:

@@ -39,10 +39,12 @@ depends on μ. Therefore
   at z_obs, the density is (1 + (z_obs − z)(z_obs + z − 2μ)/(ρ|η|²))^(ν/2 − 1). It grows with μ for
   z > z_obs, and falls for z < z_obs, and so the ratio of the tails is monotone in μ;
 - for a criterion the means that are not rejected, each within its own R(μ), hold ηᵀm with
-  probability ``level``, but they need not be an interval, as R(μ) changes with μ. Its ends are
-  looked for together with their sets: R(0) gives two ends, R at these the next two, and so on, by
-  the secant method, each R by a tree. Where the ends settle, as most do, they are means at which a
-  tail is (1 − level)/2. Where one has not settled in ten rounds, the interval holds the last two.
+  probability ``level``, but they need not be an interval, as R(μ) changes with μ. One tree gives
+  R at 0 and at means at growing distances from z_obs. An end is looked for by further trees between
+  the outermost mean that is not rejected and its neighbour, and is a mean at which a tail is
+  (1 − level)/2 (:mod:`.interval_ends`). It is infinite where the outermost mean that was tried is
+  not rejected, and where rounding or a limit leaves it open. Stretches between two means that were
+  tried may be missed.
 
 As ν → ∞ with ρ/ν → σ² the density becomes the normal one. Where σ is given, the normal law is used.
 
@@ -212,13 +214,14 @@ class Inference:
         return np.asarray(far & (self.p_values()[:, 1] >= 1.0 - level))
 
     def intervals(self, level: float, limits: Limits | None = None) -> tuple[Array, Status]:
-        """Ends of confidence intervals, which may be infinite, and whether all searches have ended.
+        """Ends of confidence intervals, which may be infinite, and how the searches have ended.
 
         An end is a coefficient at which a tail is (1 − level)/2 within the set that belongs to this
         coefficient (:mod:`.interval_ends`).
 
         limits: Of the searches for sets; where a limit is reached, intervals are wider.
-        Returns: An array of shape (k, 2), and the status.
+        Returns: An array of shape (k, 2), and OPTIMAL or the limit that a search for another set
+            has met. The search for ``laws`` has a status of its own, and widens intervals, too.
         """
         own, statuses = self.tests.own, [Status.OPTIMAL]
         if self.tests.changing:

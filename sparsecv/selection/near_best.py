@@ -63,7 +63,8 @@ class Importance(NamedTuple):
 
     units: The columns of the problem of every unit, k of them.
     without, having, shape (k,): The least value of supports that lack the unit, and that have it,
-        over the least value of all; NaN where there are none.
+        over the least value of all, where 0/0 is 1; NaN where there are none, and where the time
+        was up before a search.
     status: How the searches for each have ended.
     """
 
@@ -78,7 +79,7 @@ def importance(result: Result, seconds: float | None) -> Importance:
 
     Every unit takes one tree: without a unit of the best support, and with any other.
 
-    seconds: All searches end after so many seconds.
+    seconds: No search begins after so many seconds.
     Raises InputError: As :func:`compared` says.
     """
     problem, comparison = compared(result, "importance")
@@ -91,6 +92,9 @@ def importance(result: Result, seconds: float | None) -> Importance:
     values, statuses = np.full((2, k), np.nan), [best.status] * k
     values[inside.astype(int), np.arange(k)] = least
     for u in np.flatnonzero(~(rules.include | rules.exclude)).tolist():
+        if (ended := limits.reached(0)) is not None:
+            statuses[u] = Status.worst([statuses[u], ended])
+            continue
         out, into = rules.exclude.copy(), rules.include.copy()
         (out if inside[u] else into)[u] = True
         if out.all():  # Nothing is left to fit.
@@ -104,5 +108,5 @@ def importance(result: Result, seconds: float | None) -> Importance:
             statuses[u] = Status.worst([statuses[u], found[0].status])
             values[0 if inside[u] else 1, u] = found[1]
     with np.errstate(divide="ignore", invalid="ignore"):
-        without, having = values / least
+        without, having = np.where(values == least, 1.0, values / least)
     return Importance(list(rules.columns), without, having, statuses)

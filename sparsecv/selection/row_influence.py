@@ -306,7 +306,8 @@ def _by_tree(
     def values(one: Index, some: Index) -> Array:
         """The values of a support without some of the rows."""
         weights = np.array([_weight(table, how, one) for how in compared])
-        return np.asarray(lighter.objectives(one, some) * weights[of[some]])
+        with np.errstate(invalid="ignore"):  # ∞ times 0 is NaN, which leaves a row open.
+            return np.asarray(lighter.objectives(one, some) * weights[of[some]])
 
     masks, bounds, rest = _listed(lighter, compared, of, limits)
     if compared[0].weight[0] < np.inf and not rules.include.any():
@@ -318,7 +319,7 @@ def _by_tree(
     # Other supports on a list are fitted where their bounds do not say that they are worse.
     other = np.isfinite(bounds) & (masks != own)
     tried = other & ~(bounds > fitted[:, None])
-    rest = np.minimum(rest, np.where(other & ~tried, bounds, np.inf).min(axis=1))
+    rest = np.minimum(rest, np.where(other & ~tried, bounds, np.inf).min(axis=1, initial=np.inf))
     least, best = np.full(rows.size, np.inf), np.full(rows.size, -1)
     second = least.copy()
     options = np.unique(masks[tried])

@@ -300,6 +300,8 @@ class Listing(NamedTuple):
         first = self.supports[0]
         values = [self.weights[one.size] * problem.objective(one) for one in self.supports]
         limit = (1.0 + self.within) * values[0]
+        if not limit > 0.0:
+            raise InputError(HIDDEN)
         D = _diagonal(problem.replace(tau=max(first.size, 1)), gram, problem.objective(first))
         ratio, blocks = certified_shares(gram, D, 1.0 / units.ratio), list[dict[str, Any]]()
         for size, weight in self.weights.items():

@@ -12,7 +12,7 @@ from scipy.stats import t as student
 from support.inside import infer
 
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV, load
-from sparsecv.errors import UnprovedWarning
+from sparsecv.errors import ConstantColumnWarning, UnprovedWarning
 
 
 def drawn(n: int = 80, p: int = 8, seed: int = 0) -> tuple[Any, Any]:
@@ -274,6 +274,27 @@ def test_near_best_and_importance_are_those_of_enumeration() -> None:
     assert worth["proved"].all()
 
 
+def test_worth_beside_a_perfect_fit_and_without_time() -> None:
+    X, y = drawn(30, 4)
+    y = X[:, 0] + X[:, 1]
+    worth = SparseRidge(tau=2, gamma=0.0, standardize=False, fit_intercept=False).fit(X, y)
+    assert worth.importance()["with_"][:2].tolist() == [1.0, 1.0]
+    with pytest.warns(UnprovedWarning):
+        late = SparseRidge(tau=2, time_limit=0).fit(*drawn(30, 4))
+    found = late.importance()
+    assert not found["proved"].any()
+    assert found[["without", "with_"]].isna().any(axis=1).all()  # No search has begun.
+
+
+def test_a_response_that_does_not_vary_has_rows_and_near_models() -> None:
+    X, _ = drawn(30, 4)
+    with pytest.warns(ConstantColumnWarning):
+        model = SparseRidge(tau=2, gamma=0.0).fit(X, np.full(30, 3.0))
+    assert len(model.row_influence()) == 30
+    assert False not in model.row_removals(2)["stays"].tolist()
+    assert not model.near_best(0.01).attrs["complete"]
+
+
 def test_worth_within_constraints_and_after_cross_validation() -> None:
     X, y = drawn()
     asked = Constraints(include=[1], exclude=[4], groups={"pair": [0, 2]}, count="groups")
@@ -284,7 +305,7 @@ def test_worth_within_constraints_and_after_cross_validation() -> None:
     assert np.isnan(worth.loc["x4", "with_"])
     assert worth.loc["pair (2 columns)", "without"] > 1.0
     model = SparseRidgeCV(taus=[1, 2, 3], rule="minimum").fit(X, y)
-    assert f"up to {model.tau_} columns" in model.near_best().attrs["about"]
+    assert f"up to {model.tau_} features" in model.near_best().attrs["about"]
     assert model.near_best(0.0)["columns"][0] == model.support_.tolist()
     for bad in (-1.0, np.nan, [1.0]):
         with pytest.raises(ValueError, match="within"):

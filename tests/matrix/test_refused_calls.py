@@ -289,6 +289,8 @@ risk.leave_p_out(**MODEL, p=40) -> leave-p-out
 risk.leave_p_out(**MODEL, p=1, most=0) -> most
 risk.repeated_k_fold(**MODEL, repeats=0) -> repeats
 risk.k_fold(**MODEL, loss="cubed") -> loss
+default(np.column_stack([X, np.full(40, np.nan)]), missing="mean") -> column 'x5': drop the column
+default(np.column_stack([X, np.full(40, np.nan)])) -> column 'x5': drop the column
 risk.k_fold(KNeighborsClassifier(), X, Y > 0.0, cv=1) -> n_splits=2
 risk.k_fold(KNeighborsClassifier(), X, Y > 0.0, cv=41) -> n_splits=41
 partial_errors(KNeighborsRegressor(), [-1, 1, -1, 1], 2, nested=False) -> label 4 rows 0..k-1
@@ -313,6 +315,8 @@ risk.selection_excess(**GOOD, models=0) -> models
 risk.stability_bound(2.0, 0.1, k=5, **BOUND) -> exceeds loss_bound
 risk.training_error_bound(2.0, 0.1, **BOUND) -> exceeds loss_bound
 # a problem, its moments and its size
+s.solve(problem(X0, 0.0 * Y0)).certificate() -> no certificate
+asked(groups={"1": [0, 1], 1: [2, 3]}) -> two names of the same text
 problem(X0, Y0[:3]) -> must be
 problem(X0[0]) -> must be
 problem(X0[None]) -> must be

@@ -220,6 +220,23 @@ def towns() -> tuple[pd.DataFrame, pd.Series[float]]:
     return frame, frame["a"] + (frame["town"] == "Rome") + 0.1 * rng.standard_normal(60)
 
 
+def test_the_sentence_on_every_size_says_what_its_models_are() -> None:
+    """Projections are most like the average, and need not fit the rows best."""
+    X, y = regression(60, 5, {0: 2.0, 2: 1.0}, seed=3)
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    texts = []
+    for how in (
+        {},
+        {"rule": "minimum"},
+        {"rule": "minimum", "constraints": Constraints(include=["c"])},
+    ):
+        model = SparseRidgeCV(**how).fit(frame, y)
+        texts.append(" ".join(model.summary(table=True).split("Every size")[1].split()))
+    assert "No other set of as many features predicts more like the average." in texts[0]
+    assert "No other set of as many features fits all rows better at its γ." in texts[1]
+    assert "better at its γ, within the constraints." in texts[2]
+
+
 def test_a_model_has_one_count_of_features() -> None:
     """Columns of a group count once: both counts stand in one line, and the others are features."""
     frame, y = towns()

@@ -10,14 +10,15 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from numba import config
+from numba import config, typeof
 from support.inside import Kernel, compiled, kernel
 from support.stand_ins import StandIn
 
+from sparsecv.solvers.kernels.by_reference import by_reference
 from sparsecv.solvers.kernels.compiled import KernelCache, private_folder
 
 WARMED = "SPARSECV_WARMED_COPY"  # a copy of the package made by conftest.py after a warm-up
@@ -445,3 +446,10 @@ def test_a_newer_numba_that_differs_is_not_used(
     monkeypatch.setattr(owner, name, changed)
     assert not compiled._internals_work.__wrapped__()
     assert compiled._probed(1.0, 2) == 3.0
+
+
+def test_the_order_of_fields_decides_the_code() -> None:
+    """Kernels find the fields of a record by their places."""
+    first = by_reference()(NamedTuple("Pair", [("a", int), ("b", int)]))
+    second = by_reference()(NamedTuple("Pair", [("b", int), ("a", int)]))
+    assert typeof(first(1, 2)).name != typeof(second(1, 2)).name

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from support.brute_force import exact_moments, exact_objective
-from support.inside import Comparison, Limits
+from support.inside import Comparison, Limits, Rows, UnitConstraints
 
 from sparsecv.solvers import SparseRidgeProblem, Status
 
@@ -99,3 +99,50 @@ def test_a_working_gamma_that_may_add_anything_leaves_the_list_in_doubt() -> Non
         tuple(one.support.tolist()) for one in found.answers
     }
     assert found.answers[0].status is Status.PRECISION
+
+
+def test_a_criterion_of_one_size_counts_supports_of_that_size() -> None:
+    """Where units count more than once, no good support of other numbers of units may count."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((20, 5)), rng.standard_normal(20)
+    rules = UnitConstraints.of(5, cost=[3, 3, 2, 2, 2])
+    problem = SparseRidgeProblem.from_rows(Rows(np.column_stack([X, y])), constraints=rules)
+    pairs = [one for one in itertools.combinations(range(5), 2) if rules.size_of(one) == 5]
+    least = min(problem.objective(np.array(one)) for one in pairs)
+    weight = np.full(13, np.inf)
+    weight[5] = 1.0
+    _, value = Comparison(weight).best(problem)
+    assert value == pytest.approx(least)
+
+
+def test_units_of_no_coefficient_are_listed_with_and_without_under_constraints() -> None:
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((12, 4))
+    X[:, 2] = 0.0
+    y = X[:, 0] + 0.5 * X[:, 1] + 0.3 * rng.standard_normal(12)
+    rules = UnitConstraints.of(4, include=[0])
+    rows = Rows(np.column_stack([X, y]))
+    problem = SparseRidgeProblem.from_rows(rows, gamma=0.0, constraints=rules)
+    found = Comparison(np.exp(2.0 * np.arange(5) / 12), by_rank=True).near_best(problem)
+    supports = {tuple(one.support.tolist()) for one in found.answers}
+    assert found.complete
+    assert supports == {
+        one
+        for pair in supports
+        for one in ({*pair} - {2}, {*pair} | {2})
+        for one in [tuple(sorted(one))]
+    }
+
+
+def test_a_list_that_has_no_time_is_not_complete() -> None:
+    rng = np.random.default_rng(2)
+    column = rng.standard_normal((30, 1))
+    X, y = np.repeat(column, 12, axis=1), column[:, 0] + rng.standard_normal(30)
+    problem = SparseRidgeProblem(X, y, gamma=0.0, tau=1)
+    found = Comparison(np.ones(13), by_rank=True).near_best(problem, 0.1, Limits(0.0))
+    assert not found.complete
+
+
+def test_a_response_of_zeros_leaves_the_list_open() -> None:
+    problem = SparseRidgeProblem(np.eye(4), np.zeros(4), gamma=0.0, tau=2)
+    assert not Comparison(np.ones(3)).near_best(problem, 0.01).complete

@@ -309,3 +309,17 @@ def test_more_intervals_than_a_tree_has_room_for_become_one() -> None:
     _Search.look_at(search, gathering)  # type: ignore[arg-type]
     left = [[-9.0, 0.0], [1.0, 4.0], [5.0, 8.0], [9.0, 99.0]]
     assert gathering.region[0, : gathering.n_region[0]].tolist() == left
+
+
+def test_a_limit_of_time_holds_for_many_neighbours() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 20)), rng.standard_normal(40)
+    problem = SparseRidgeProblem(X, y, gamma=1.0, tau=8)
+    support, weights = np.arange(8), Comparison(np.ones(9))
+    events, status, work = selection_events(
+        problem, support, weights, rng.standard_normal((1, 21)), Limits(0.0)
+    )
+    assert status is Status.TIME_LIMIT
+    assert work.n_nodes == 0
+    assert events[0].inner.size == 0
+    assert events[0].outer.tolist() == [[-np.inf, np.inf]]

@@ -16,7 +16,7 @@ from sparsecv.solvers import (
 )
 
 from .attacks import Attack
-from .inside import Rows, UnitConstraints, n_best_subsets
+from .inside import Limits, Rows, UnitConstraints, n_best_subsets
 
 GAMMAS = (0.0, 1e-4, 0.1, 1.0, 10.0, 1e3)
 
@@ -112,6 +112,15 @@ def counted_units(rng: np.random.Generator, number: int) -> Iterator[str]:
             if bad and (solver == "exact" or "no support" in bad):
                 yield f"{solver} path, γ = {gammas[g]:g}: {bad}"
     values = np.array([problem.objective(one) for one in supports])
+    few = Limits(node_limit=int(rng.integers(1, 9)))
+    for size, some in zip(
+        sizes.tolist(), n_best_subsets(problem, sizes, 3, limits=few), strict=True
+    ):
+        expected = np.sort(values[count <= size])
+        for r, one in enumerate(some):
+            if one.proved and one.objective > expected[r] * (1.0 + 1e-6) + 1e-9 * problem.yy:
+                proof = f"{one.objective!r} is proved for {expected[r]!r}"
+                yield f"rank {r + 1} at a limit, γ = {gamma:g}, size {size}: {proof}"
     for size, some in zip(sizes.tolist(), n_best_subsets(problem, sizes, 3), strict=True):
         expected = np.sort(values[count <= size])[:3]
         found = np.array([problem.objective(one.support) for one in some])
@@ -126,6 +135,20 @@ def counted_units(rng: np.random.Generator, number: int) -> Iterator[str]:
         for t, size in enumerate(sizes.tolist()):
             if bad := wrong(left, size, deleted.supports[deleted.choice[t, i]]):
                 yield f"without row {i}, γ = {gamma:g}: {bad}"
+    cut, _, _ = best_subsets_rows_deleted(problem, X, y, sizes=sizes, limits=few)
+    for i in np.setdiff1d(np.arange(len(y)), cut.skipped).tolist():
+        left = problem_of(np.delete(X, i, axis=0), np.delete(y, i), gamma, rules)
+        values = np.array([left.objective(one) for one in supports])
+        for t, size in enumerate(sizes.tolist()):
+            least = np.where(count <= size, values, np.inf)
+            tied = least <= least.min() * (1.0 + 1e-9) + 1e-12 * left.yy
+            best = supports[int(least.argmin())]
+            residual = float(y[i] - X[i, best] @ left.fit(best).coef)
+            room = 1e-6 * np.sqrt(left.yy)
+            inside = cut.low[t, i] - room <= residual <= cut.high[t, i] + room
+            if tied.sum() == 1 and not inside:
+                ends = f"[{cut.low[t, i]!r}, {cut.high[t, i]!r}] lacks {residual!r}"
+                yield f"without row {i} at a limit, γ = {gamma:g}, size {size}: {ends}"
 
 
 COUNTED: dict[str, Attack] = {"units that count": counted_units}

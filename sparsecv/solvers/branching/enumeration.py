@@ -31,8 +31,11 @@ from ..supports.rounding import pad_support
 class Enumeration:
     """The best supports of some sizes, of which every one is visited; it goes on where it stopped.
 
+    Where units count more than once, every support is visited that no further unit fits into.
+
     problem: Its τ is not used.
-    starts: Supports; where they are good, most others are passed over by a rougher formula.
+    starts: Supports; where they are good, most others are passed over by a rougher formula. Under
+        constraints they are not used.
     """
 
     def __init__(

@@ -83,7 +83,7 @@ class SizeSearch:
     A search starts from the supports and bounds of those before it.
 
     problem: The problem, whose τ is not used.
-    sizes, shape (k,): The sizes wanted, numbers of units, increasing.
+    sizes, shape (k,): The sizes wanted, as the constraints count them, increasing and distinct.
     starts: Supports of any size.
     tol: Relative gap at which a size counts as solved.
     worst_gap: With a larger relative gap a size whose search has ended is not proved.

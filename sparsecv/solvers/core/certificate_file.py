@@ -25,7 +25,7 @@ from ..kernels.linalg import Array
 
 # Powers of ten up to this one are numbers of 64 bits.
 MOST_PLACES = 300
-# Columns, a power of 2, and the coefficients of these columns times that power.
+# Columns, an exponent e, and the coefficients of these columns times 2^e.
 Point = tuple[list[int], int, list[int]]
 
 

@@ -58,7 +58,8 @@ class Constraints:
     ----------
     include, exclude : list of str or int, or None
         Columns that are in every model, and columns that are in none, by name or position; the name
-        of a group stands for its columns. A mask of p truths is taken, too.
+        of a group stands for its columns. A numpy array of p truths, one for each column of the
+        table, is taken, too.
     groups : list, dict or None
         A label for each column, or from names of groups to columns. The columns of a group, such as
         the 0/1 columns of a factor, enter together. A label of None leaves a column by itself.
@@ -256,6 +257,8 @@ class _Resolver:
         found: Groups = {}
         if isinstance(given, Mapping):
             found = {str(n): self.columns(some, "groups", {}) for n, some in given.items()}
+            if len(found) < len(given):
+                raise InputError("groups has two names of the same text: give each group its own")
         elif given is not None:
             for j, label in enumerate(self.labels(given)):
                 if label is not None and label == label:  # NaN is no label, too

@@ -45,7 +45,8 @@ class Reference(types.Type):  # type: ignore[misc]
 
     def __init__(self, fields: types.NamedTuple, zeros: tuple[str, ...] = ()) -> None:
         self.fields, self.zeros = fields, zeros
-        super().__init__(name=f"Reference({fields.name}, {zeros})")
+        # The name decides which machine code serves, and the code depends on the order of fields.
+        super().__init__(name=f"Reference({fields.name}, {fields.fields}, {zeros})")
 
     def unify(self, _: Any, other: Any) -> Any:
         """A variable holds an address if its record is an argument or made by the kernel."""

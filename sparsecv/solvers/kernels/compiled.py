@@ -269,10 +269,10 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
 
     @cached_property
     def stamp(self) -> str:
-        """Hash of all that decides the machine code.
+        """Hash of all that decides the machine code, but for the types of arguments.
 
-        That is the bytecode, the options, the module-level constants, and the same of every kernel
-        that the code calls.
+        That is the bytecode, the options, the module-level constants, the fields of the records
+        that the code makes, and the same of every kernel that the code calls.
         """
         code, names = self.py_func.__code__, self.py_func.__globals__
         modules = [names[n] for n in code.co_names if isinstance(names.get(n), ModuleType)]
@@ -282,6 +282,7 @@ class Kernel(CPUDispatcher):  # type: ignore[misc]
             for name in code.co_names
             if isinstance(value := scope.get(name), (Kernel, int, float, tuple))
         ]
+        frozen += [(name, getattr(names.get(name), "_fields", ())) for name in code.co_names]
         content = (code.co_code, code.co_consts, code.co_names, code.co_varnames, frozen)
         decided = repr((content, self.targetoptions, self.by_name))
         return hashlib.sha256(decided.encode()).hexdigest()[:16]

@@ -72,7 +72,8 @@ class SizesTree:
 
     problem, sizes, warm_starts: As in :func:`best_subsets`.
     n: How many of the best supports of every size are wanted. With constraints the best support of
-        a size may have fewer units if n is 1; with more, the supports have exactly so many.
+        a size may have fewer units if n is 1; with more, the supports have exactly so many. Where
+        units count more than once, supports have at most the size.
     tree: A tree of the problem for these sizes that was begun elsewhere.
     """
 
@@ -137,8 +138,10 @@ class SizesTree:
         proved = closed & certain(objective, margin + lost, problem.yy, problem.data.off)
         if not problem.constraints.bounded:
             # All columns are one support, so that none is better. What rounding leaves open is how
-            # far the objective of its fit is from the optimum.
+            # far the objective of its fit is from the optimum. Where units count more than once,
+            # the list of that size has smaller supports behind the first.
             everything = self.sizes[row] >= problem.constraints.cost.sum()
+            everything &= np.diff(row, prepend=-1) > 0
             for i in np.flatnonzero(everything & ~proved).tolist():
                 proved[i] = only_support(problem, every[i]).proved
         work, leaves = Work(tree.n_nodes, limits.elapsed()), None
@@ -199,8 +202,9 @@ def n_best_subsets(
     better one. With more columns nothing is searched, and the known supports are ranked.
 
     problem: Its τ is not used. Columns that are zero in every row never enter, but with constraints
-        or to fill a support up to its size. Under constraints a size is a number of units, columns
-        or groups of columns, and only supports that obey the constraints count.
+        or to fill a support up to its size. Under constraints a size is a number of units or, where
+        these count more than once, what they count together; only supports that obey the
+        constraints count.
     known: Good supports of any size.
     Returns: For every size, in the order of :func:`checked_sizes`, its best supports, the best
         first; of supports whose objectives are equal the lexicographically first comes first. A

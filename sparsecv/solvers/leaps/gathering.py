@@ -86,7 +86,8 @@ class Comparison(NamedTuple):
         """
         with threads_for(problem):
             known = _Known(problem, Members(problem.at_unit_length(), self))
-            return _searched(known, within, limits, most).listed(known, most, every=True)
+            limits = (limits or Limits()).within()
+            return _searched(known, within, limits, most).listed(known, most, redundant=limits)
 
     def best(
         self, problem: SparseRidgeProblem, limits: Limits | None = None
@@ -100,6 +101,7 @@ class Comparison(NamedTuple):
         """
         with threads_for(problem):
             known = _Known(problem, Members(problem.at_unit_length(), self))
+            limits = (limits or Limits()).within()
             found = _searched(known, 0.0, limits, MANY).listed(known, MANY)
         return (found.answers[0], float(found.value[0])) if found.answers else None
 
@@ -152,17 +154,18 @@ class _Ended(NamedTuple):
     status: Status
     work: Work
 
-    def listed(self, known: _Known, most: int, every: bool = False) -> NearBestAnswers:
+    def listed(self, known: _Known, most: int, redundant: Limits | None = None) -> NearBestAnswers:
         """The supports that are good enough, by increasing value.
 
         Where more than ``most`` supports are that good, the status is NODE_LIMIT. The lower bound
         of an answer holds for all supports of at most its weight that are not listed before it.
 
-        every: Whether supports with redundant units are listed, for which no tree is searched.
+        redundant: Limits within which supports with redundant units are listed, for which no tree
+            is searched; None lists none.
         """
         status, bound, limit = self.status, self.bound, self.factor * known.least
-        if every and not known.add_redundant(limit, most):
-            status = Status.NODE_LIMIT
+        if redundant is not None:
+            status = known.add_redundant(limit, most, redundant) or status
         chosen = np.flatnonzero(known.within(limit))
         # Of supports that tie the smallest comes first, then the order of columns. Columns of zeros
         # are in no table of the rows that the problem has, and do not count.
@@ -192,12 +195,14 @@ class _Ended(NamedTuple):
         return NearBestAnswers(answers, known.value[ranked[:most]], status is Status.OPTIMAL)
 
 
-def _searched(known: _Known, within: float, limits: Limits | None, most: int) -> _Ended:
-    """Search for all supports that are good enough, and enter them.
+def _searched(known: _Known, within: float, limits: Limits, most: int) -> _Ended:
+    """Search for all supports that are good enough, enter them, and say how that has ended.
 
-    Other parameters and the result: As of :meth:`Comparison.near_best`, but for redundant units.
+    Supports with redundant units are left to :meth:`_Known.add_redundant`.
+
+    within, limits, most: As of :func:`near_best_subsets`.
     """
-    limits, factor = (limits or Limits()).within(), 1.0 + within
+    factor = 1.0 + within
     at, comparison = known.members.problem, known.members.comparison
     table, status = known.members.table, Status.OPTIMAL
     least, sizes = comparison.of_units(table)
@@ -210,11 +215,13 @@ def _searched(known: _Known, within: float, limits: Limits | None, most: int) ->
         known.add(tree.handed_out())
     while not ended:
         limit = factor * known.least
-        wanted = np.where(counts, limit / least, 0.0)
+        # No objective is above twice yᵀy. The limit is ∞ until some support counts.
+        wanted = np.where(counts, limit / np.where(counts, least, 1.0), 0.0)
+        wanted = np.minimum(wanted, 2.0 * at.yy)
         doubt = _in_doubt(at, tree, wanted)
         _search_below(tree, wanted + counts * doubt)
         reached = limits.reached(tree.n_nodes)
-        if limit == 0.0:  # Nothing is better, and much may be as good.
+        if limit == 0.0:
             reached = Status.PRECISION
         elif (known.value <= limit).sum() > most:
             reached = Status.NODE_LIMIT
@@ -224,6 +231,8 @@ def _searched(known: _Known, within: float, limits: Limits | None, most: int) ->
         ended = tree.step(limits)
         known.add(tree.handed_out())
     bound = limit = factor * known.least
+    if limit == 0.0:  # Nothing is better, and much may be as good.
+        status = Status.PRECISION
     if not ended:
         above = np.minimum(tree.open_bound(), wanted[sizes]) - doubt[sizes]
         bound = float((above * least[sizes]).min())
@@ -273,7 +282,7 @@ class _Known:
         near = self.value - off <= limit
         return bool((near & ((off > CERTAIN_SHARE * limit) | ~self.within(limit))).any())
 
-    def add_redundant(self, limit: float, most: int) -> bool:
+    def add_redundant(self, limit: float, most: int, limits: Limits) -> Status | None:
         """Add to the supports within a limit what they span: units that add no coefficient.
 
         Such supports have the objective and the weight of those that they are made from.
@@ -281,17 +290,21 @@ class _Known:
         limit: Supports of at most this value w·f are looked at.
         most: About so many supports may be added. The work ends before a support with more than 30
             such units, or one whose additions could bring the number beyond twice ``most``.
-        Returns: Whether all such supports have been added.
+        Returns: None where all such supports have been added, those with units of no coefficient
+            included; else the limit at which the work has ended.
         """
         members, comparison = self.members, self.members.comparison
         table, added = members.table, 0
-        if not (comparison.by_rank and table.coefficients.every < table.coefficients.each.sum()):
-            return True
+        each, every = table.coefficients.each, table.coefficients.every
+        if not comparison.by_rank or (every >= each.sum() and (each > 0).all()):
+            return None
         for i in np.flatnonzero(self.within(limit)).tolist():
             own = np.isin(np.arange(table.units.size), table.members(self.supports[i]))
+            if (reached := limits.reached(0)) is not None:
+                return reached
             more = table.coefficients.spanned(own)
             if more.size > 30 or added + 2**more.size > 2 * most:
-                return False
+                return Status.NODE_LIMIT
             rows = np.repeat(own[None], 2**more.size, axis=0)
             rows[:, more] = list(itertools.product([False, True], repeat=more.size))
             supports, weights = members.new(rows)
@@ -301,7 +314,7 @@ class _Known:
             for name in ("objective", "value", "off"):
                 mine = getattr(self, name)
                 setattr(self, name, np.append(mine, np.full(len(supports), mine[i])))
-        return True
+        return None
 
 
 def _search_below(tree: Leaps, limit: Array) -> None:

@@ -169,7 +169,9 @@ def prediction_ranges(
         for least, loss, centre, spread in zip(
             fits.low, fits.loss, fits.centre, fits.spread, strict=True
         ):
-            at = np.flatnonzero((least <= sizes) & (sizes <= fits.high))
+            # A support answers every larger size where units count more than once.
+            small = (sizes <= fits.high) | problem.constraints.weighted
+            at = np.flatnonzero((least <= sizes) & small)
             if at.size == 0:
                 continue
             gap = upper[at] - loss + BOUND_SHARE * upper[at]

@@ -93,6 +93,8 @@ def selection_events(
     return events, status, Work(n_nodes=search.n_nodes, seconds=limits.elapsed())
 
 
+# Supports are fitted in parts of about so many numbers, 8 MB each. The number is a choice.
+NUMBERS_AT_A_TIME = 1_000_000
 # Polynomials of v that counts unit vectors, as polynomials of v that counts vectors δ.
 SCALED = np.array([SQUARED_LENGTH, math.sqrt(SQUARED_LENGTH), 1.0])
 
@@ -171,7 +173,9 @@ class _Search:
 
     def run(self, limits: Limits) -> Status:
         """Search until no support is left that may win, which is OPTIMAL, or return the limit."""
-        self.take(self.neighbours())
+        reached = self.take(self.neighbours(), limits)
+        if reached is not None:
+            return reached
         least, sizes = self.comparison.of_units(self.table)
         if not sizes.size:
             return Status.OPTIMAL
@@ -190,7 +194,9 @@ class _Search:
             if reached is None:
                 self.look_at(tree.tree.gathering)
                 ended = tree.step(limits)
-                self.take(tree.handed_out())
+                if (late := self.take(tree.handed_out(), limits)) is not None:
+                    self.n_nodes = tree.n_nodes
+                    return late
         self.n_nodes = tree.n_nodes
         if reached is not None:
             self.leave_in_doubt(tree)
@@ -267,16 +273,22 @@ class _Search:
             added += constant + (sloped - constant) ** 2 / e
         return share, added
 
-    def take(self, members: NDArray[np.bool_]) -> None:
+    def take(self, members: NDArray[np.bool_], limits: Limits) -> Status | None:
         """Add to ``surely`` and ``perhaps`` of every line the v at which supports beat the own one.
 
         members, shape (k, m): Rows that mark units. Supports that do not count, or that were taken
             before, are passed over.
+        Returns: None, or the limit of time at which this has ended; all v are in doubt then.
         """
         supports, weights = self.members.new(members)
-        columns = stacked(supports, max([1, *(one.size for one in supports)]))
-        # Some 10 MB of singular vectors are made at a time.
-        for here in np.array_split(np.arange(len(supports)), 1 + len(supports) // 2000):
+        most = max([1, *(one.size for one in supports)])
+        columns = stacked(supports, most)
+        of_one = (len(self.X) + most) * (most + 1 + len(self.delta))
+        parts = 1 + len(supports) * of_one // NUMBERS_AT_A_TIME
+        for here in np.array_split(np.arange(len(supports)), parts):
+            if (reached := limits.reached(0)) is not None:
+                self.doubt = [np.array([[-np.inf, np.inf]]) for _ in self.delta]
+                return reached
             value, error = self.objectives(columns[here])
             weight = weights[here][:, None, None]
             differ, error = weight * value - self.own, weight * error + self.own_error
@@ -288,6 +300,7 @@ class _Search:
                 one, off = differ[apart[:, i], i], error[apart[:, i], i]
                 self.surely[i] = union(np.vstack([self.surely[i], negative(one + off)]))
                 self.perhaps[i] = union(np.vstack([self.perhaps[i], negative(one - off)]))
+        return None
 
     def leave_in_doubt(self, tree: Leaps) -> None:
         """Note the v that open nodes leave in doubt."""

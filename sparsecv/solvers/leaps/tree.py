@@ -32,11 +32,11 @@ class Leaps:
     """One tree for the best supports of some sizes of a problem, or of problems that lack a row.
 
     The tree numbers the units of ``table``. ``inner`` holds the sizes that it searches for: those
-    of ``sizes``, at most the number of these units, as zero columns fill a support up. The search
+    of ``sizes``, at most ``most``, as zero columns fill a support up. The search
     may stop after any node, and :meth:`run` goes on from there.
 
     problem: The problem, with all rows.
-    sizes, shape (τ,): Support sizes wanted, numbers of units.
+    sizes, shape (τ,): Support sizes wanted: numbers of units, or what units count together.
     rows, targets, shape (n, p) and (n,): Rows to delete in turn; none by default.
     n_best: How many of the best supports of each size are wanted, for each problem. Within bounds
         on coefficients the best support of at most every size is wanted if it is 1.
@@ -247,7 +247,7 @@ class Leaps:
         return loss * (1.0 + 2.0 * float(self.now("tie"))) + 2.0 * float(self.now("tied_loss"))
 
     def best_sizes(self) -> NDArray[np.intp]:
-        """For every size up to the number of units, the size of the support that answers it.
+        """For every size up to ``most``, the size of the support that answers it.
 
         Within bounds on coefficients a support of fewer units may be as good as any; it then
         answers the larger size if one support of every size is wanted. So it does where units count

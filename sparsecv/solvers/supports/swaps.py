@@ -14,7 +14,7 @@ from ..kernels.compiled import kernel
 from ..kernels.linalg import GAIN_SHARE, LEAST_PIVOT, add, column_worth, dot, factor_row
 from .members import attained_gain, invert_on, join, leave, load_members, recompute
 
-# Within bounds swaps from one support end after this many swaps in a row that did not keep what
+# Within bounds swaps from one support end after this many swaps in all that did not keep what
 # they promised. The number is a choice.
 MAX_BROKEN_PROMISES = 4
 
@@ -163,9 +163,10 @@ def wide_gain(s, units, ridge, c, number, u, enough):
 def best_swap(s, units, ridge, k, least):
     """The swap that gains most: the number of the member to remove, and the unit to add.
 
-    On entry the arrays of ``s`` belong to the k members; they stay as they are. The kernel writes
-    ``lengths``, ``c`` and ``d`` of ``units`` and, where units have several columns, ``left``,
-    ``factor`` and ``rows``.
+    On entry the arrays of ``s`` belong to the k members; they stay as they are. Of ``units`` the
+    kernel writes ``lengths`` and, where it looks at a member in full (:func:`without`), ``c``,
+    ``d``, ``rows``, ``inverse``, ``slope`` and ``block``. Where units have several columns, it
+    writes ``left`` and ``factor``, too.
     Returns: (−1, −1) where no swap gains more than ``least``.
     """
     best, leaving, entering, n_wide = least, -1, -1, units.now[0].n_wide
@@ -241,12 +242,16 @@ def swap_from(s, units, ridge, k, most, gain):
 
 @kernel(inner=True)
 def swap_search(s, units, ridge, k, most):
-    """Make the best swap of one of the k members, over and over; returns the support's gain.
+    """Make the best swap of one of the k members, over and over.
 
     On entry the first k of ``units.of`` name the members. All arrays of ``s`` and ``units`` are
-    written; the members are then those of the support that was found.
+    written; the members are then those of the support that was found. With ``most`` = 0 and no
+    bounds only places, A and β are written, and V, c and d stay as they were.
 
-    most: The search ends after this many swaps, or where no swap gains more than 1e-10 of the gain.
+    most: The search ends after this many swaps; where no swap gains more than 1e-10 of the gain;
+        where one gains less than it promised; and within bounds after ``MAX_BROKEN_PROMISES`` such
+        swaps in all.
+    Returns: The gain of the support.
     """
     if most == 0 and not units.now[0].bounded:
         return invert_on(s, ridge, load_members(s, units, k))

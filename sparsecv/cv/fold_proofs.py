@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,9 +16,9 @@ from ..design.fold_data import FoldData
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Answer
-from ..solvers.relaxation.diagonal import shared_diagonal
+from ..solvers.relaxation.diagonal import shared_form
 from ..solvers.relaxation.ellipsoid import Spectrum
-from ..solvers.relaxation.gram import GramForm, wants_gram
+from ..solvers.relaxation.gram import GramForm
 from ..solvers.relaxation.perspective import perspective_relaxation
 from .fold_bounds import fold_bounds
 from .ledger import Ledger
@@ -37,17 +36,16 @@ class FoldForms:
     def __init__(self, data: FoldData) -> None:
         self.data = data
         self._spectra: dict[int, Spectrum] = {}
-        self._grams: dict[int, GramForm] = {}
+        self._grams: dict[int, GramForm | None] = {}
 
     def __reduce__(self) -> Any:
         return FoldForms, (self.data,)
 
     def gram(self, j: int, problem: SparseRidgeProblem) -> GramForm | None:
-        """XᵀX of problem j's rows; None where the rows themselves are used (``wants_gram``)."""
-        if j not in self._grams and wants_gram(problem):
-            form = GramForm.of(problem)
-            self._grams[j] = replace(form, D=shared_diagonal(form))
-        return self._grams.get(j)
+        """XᵀX of problem j's rows; None where the rows themselves are used."""
+        if j not in self._grams:
+            self._grams[j] = shared_form(problem)
+        return self._grams[j]
 
     def spectrum(self, j: int, problem: SparseRidgeProblem) -> Spectrum:
         """Eigenvalues and eigenvectors of problem j's XᵀX."""

@@ -31,7 +31,7 @@ from ..solvers.core.limits import Limits
 from ..solvers.core.plan import refuse_many_columns
 from ..solvers.core.result import Status
 from ..solvers.executor import run_units
-from ..solvers.kernels.envelope import CELL_TOLERANCE, Fits
+from ..solvers.kernels.envelope import Fits
 from ..solvers.leaps.gamma_range import GammaRange, Pieces
 from .engine import Surface
 from .error_bounds import CellData, bound_cell
@@ -303,7 +303,8 @@ class _Search:
             begins or ends to be best inside the cell, or the cell is as narrow as cells get.
         """
         self.n_cells += 1
-        middle = middle or GammaSpan(low, high).middle  # It halves a range of t as one of γ.
+        cell = GammaSpan(low, high)
+        middle = middle or cell.middle  # It halves a range of t as one of γ.
         bound_cell(np.array([low, high, middle]), self.tables[s], self._work, self._out)
         # ``lower`` and ``upper`` bound the sum of squared errors, and rounding takes ``lost`` off
         # them. In the cell ``several`` folds have more than one support that may be best. Of the t
@@ -314,7 +315,7 @@ class _Search:
         # Smaller cells have no better bounds, unless from γ = 0 on there is no bound at all.
         if not several and low > 0.0 and upper - lower <= 4.0 * lost:
             divide = 0.0
-        if high - low <= CELL_TOLERANCE * high or high <= self._narrowest:
+        if cell.is_narrow or high <= self._narrowest:
             divide = 0.0
         return lower / self.total, upper / self.total, middle, divide
 

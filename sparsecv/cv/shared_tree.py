@@ -19,7 +19,7 @@ from ..solvers.core.result import Answer, Status
 from ..solvers.core.rounding import BOUND_SHARE
 from ..solvers.core.threads import cached
 from ..solvers.relaxation.ellipsoid import Spectrum
-from ..solvers.relaxation.gram import GramForm, wants_gram
+from ..solvers.relaxation.gram import GramForm
 from ..solvers.relaxation.perspective import Relaxation
 from .fold_bounds import open_node_range, squared_error_bounds
 from .ledger import Cell, Ledger
@@ -110,17 +110,11 @@ class SharedTree:
     def of(cls, ledger: Ledger, g: int) -> SharedTree | None:
         """The tree of the folds at the γ of row g, or None where there cannot be one.
 
-        There cannot be one where coefficients have bounds, where the folds cannot be left out of
-        the full problem (``FoldData.left_out``), and where the Gram matrix costs more than the rows
-        (``wants_gram``). There cannot be one either where the problem replaces γ by a larger one
-        because γ is 0 or too small to count. What is proved at the larger γ holds at the given γ by
-        a bound on the coefficients, which every fold has to compute for itself.
+        There cannot be one where folds cannot be left out of the full problem
+        (``FoldData.left_out``), and where :meth:`LeftOut.serves` says so.
         """
         problem = ledger.problem(g, ledger.k)
-        bounded, enlarged = problem.constraints.bounded, problem.gamma > problem.given_gamma
-        if bounded or enlarged or not wants_gram(problem):
-            return None
-        left_out = ledger.data.left_out(problem)
+        left_out = ledger.data.left_out(problem) if LeftOut.serves(problem) else None
         return None if left_out is None else cls(ledger, g, left_out)
 
     def solve_tau(self, t: int, limits: Limits, run: Run, *, branch: bool) -> Status:

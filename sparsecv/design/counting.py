@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..solvers.core.column_rules import ResolvedRules
-from ..solvers.core.plan import holds_tree, one_tree_proves
+from ..solvers.core.plan import one_tree_proves
 from .design import Array, Design
 
 
@@ -27,7 +27,7 @@ def in_coefficients(
     if not (asked.in_coefficients and rules.grouped and one_tree_proves(rules)):
         return design
     problem = design.problem(X, y, weights)
-    if not holds_tree(problem):
+    if not problem.holds_tree():
         return design
     own, each = asked.constraints, problem.data.ranks(rules.columns)
     cost = np.ones(own.n_units, dtype=np.intp)

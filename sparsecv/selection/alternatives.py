@@ -23,7 +23,6 @@ from ..design.fold_data import FoldData
 from ..design.model import Model, values_of
 from ..schedule import DEFAULT_SECONDS, SHARE_OF_TREES
 from ..solvers.core.limits import Limits
-from ..solvers.core.plan import holds_tree
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Answer, Status
 from ..solvers.kernels.linalg import stacked
@@ -52,7 +51,7 @@ def ranked_by_size(
         are too many columns for a tree.
     """
     known = [np.searchsorted(design.kept, model.support) for model in sizes]
-    searched = holds_tree(problem)
+    searched = problem.holds_tree()
     known += () if searched else others
     limits = Limits(DEFAULT_SECONDS if seconds is None else seconds)
     found: dict[int, list[Answer]] = {}

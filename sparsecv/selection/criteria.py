@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from ..design.design import Array, Design
 from ..errors import InputError
-from ..solvers.core.plan import holds_tree
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.rounding import left_of_perfect_fits
 from ..solvers.core.rows import MAX_COLUMNS, Rows
@@ -45,7 +44,7 @@ def check_one_tree(problem: SparseRidgeProblem, what: str, instead: str) -> None
     """
     if problem.constraints.bounded:
         raise InputError(f"{what} serves no signs or bounds on coefficients: {instead}")
-    if not holds_tree(problem):
+    if not problem.holds_tree():
         raise InputError(
             f"{what} needs one tree of all supports, which holds at most {MAX_COLUMNS} columns; "
             f"got {problem.p}: {instead}"

@@ -70,7 +70,6 @@ from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status, Work
 from ..solvers.core.rounding import OWN_SHARE
-from ..solvers.core.rows import DEPENDENT_SHARE
 from ..solvers.leaps.gathering import Comparison
 from ..solvers.leaps.selection_event import selection_events
 from .criteria import check_one_tree, least_squares
@@ -345,6 +344,6 @@ def left_of(problem: SparseRidgeProblem, support: NDArray[np.intp], j: int) -> A
     columns = table[:, others] / np.linalg.norm(table[:, others], axis=0)
     left = np.array(table[:, j])
     for _ in range(2):  # The second step restores the digits that the first step has lost.
-        left -= columns @ np.linalg.lstsq(columns, left, rcond=DEPENDENT_SHARE)[0]
+        left -= columns @ np.linalg.lstsq(columns, left, rcond=problem.data.dependent_share)[0]
     determined = np.linalg.norm(left) <= OWN_SHARE * np.linalg.norm(table[:, j])
     return np.zeros_like(left) if determined else left

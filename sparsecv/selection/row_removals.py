@@ -87,7 +87,6 @@ from ..design.fold_data import RowFolds
 from ..design.folds import Index, make_folds
 from ..schedule import NODES_OF_REMOVED_ROWS
 from ..solvers.core.limits import Limits
-from ..solvers.core.plan import holds_tree
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status
 from ..solvers.core.rounding import CERTAIN_SHARE, MOVED_SHARE
@@ -159,7 +158,7 @@ def row_removals(
     safe, rows, best = int(influence.proved.all()), list[int](), support
     deleted = RowFolds(data.rows, make_folds("loo", len(data.rows.given))).deleted_rows
     # Where no tree has room, the next best supports are not known, of which every proof speaks.
-    if deleted is not None and holds_tree(problem):
+    if deleted is not None and problem.holds_tree():
         removal = Removal(problem, data, deleted, support, rivals)
         most = min(most, data.n - 2)  # At least two rows are left.
         rows, best = removal.example(most, limits)

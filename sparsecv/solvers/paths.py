@@ -27,7 +27,6 @@ from .core.limits import Limits
 from .core.plan import (
     LEAPS,
     estimates_search,
-    holds_tree,
     one_tree_proves,
     share_of_nodes,
     short_tree,
@@ -96,7 +95,7 @@ class PathProblem:
     def trees(self) -> GammaTrees | None:
         """The trees of all sizes; None where the plan has none or they have no room."""
         problem = self.problem
-        if not (one_tree_proves(problem.constraints) and holds_tree(problem)):
+        if not (one_tree_proves(problem.constraints) and problem.holds_tree()):
             return None
         return GammaTrees(problem, self._gammas, self.sizes, self._listed)
 
@@ -359,7 +358,7 @@ class Timed(Exact):
             super().without_tree(path, g, limits)
             return
         path.found.supports[g] = path.grown(g, limits)
-        if not (problem.constraints.plain and holds_tree(problem)):
+        if not (problem.constraints.plain and problem.holds_tree()):
             return
         trees = [way for way in ways(problem, sizes) if way.search == LEAPS]
         # The plan has no tree for a single size, as branch and bound proves it sooner.

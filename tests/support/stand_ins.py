@@ -46,7 +46,7 @@ TARGETS = {
     "REFIT_SHARE": "solvers.branching.single.REFIT_SHARE",
     "ROUGH_NODES": "solvers.branching.single.ROUGH_NODES",
     # what searches are planned, and how much they keep
-    "holds_tree": "solvers.leaps.all_sizes.holds_tree",
+    "holds_tree": "solvers.core.problem.SparseRidgeProblem.holds_tree",
     "most_fitted_nodes": "solvers.branching.sdp_nodes.RefittedTree._most",
     "most_nodes": "solvers.branching.search.Tree._most",
     "relaxation_work": "solvers.relaxation.relaxer.relaxation_work",

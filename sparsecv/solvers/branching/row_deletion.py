@@ -52,7 +52,7 @@ from ..relaxation.dual_bound import (
     sum_largest,
 )
 from ..relaxation.ellipsoid import EIGENVALUE_SHARES, GAMMA_SHARES
-from ..relaxation.gram import GramForm
+from ..relaxation.gram import GramForm, wants_gram
 from ..relaxation.gram_rounding import Rounding
 from ..relaxation.perspective import Relaxation
 
@@ -322,6 +322,18 @@ class LeftOut:
     targets: Array
     start: NDArray[np.int64]
     n: int
+
+    @staticmethod
+    def serves(problem: SparseRidgeProblem) -> bool:
+        """Whether a search of all rows can answer problems that each lack some of them.
+
+        It cannot where coefficients have bounds, nor where the Gram matrix costs more than the rows
+        (:func:`wants_gram`). Nor can it where the problem replaces γ by a larger one because γ is 0
+        or too small to count. What is proved at the larger γ holds at the given γ by a bound on the
+        coefficients, which every problem has to compute for itself.
+        """
+        bounded, enlarged = problem.constraints.bounded, problem.gamma > problem.given_gamma
+        return not (bounded or enlarged) and wants_gram(problem)
 
     @classmethod
     def of(

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import InputError
+from ..kernels.envelope import CELL_TOLERANCE
 
 # Where a range begins at γ = 0, the first γ above 0 is this share of its upper end. A first cell
 # that does not suffice is divided down to the square of the share. The value is a choice.
@@ -39,6 +40,11 @@ class GammaSpan(NamedTuple):
     def middle(self) -> float:
         """Where a search divides the range, as ``envelope.split_point`` divides one of t = γ/2."""
         return float(np.sqrt(self.low * self.high)) if self.low > 0.0 else 0.01 * self.high
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether the ends differ by too little to divide the range."""
+        return self.high - self.low <= CELL_TOLERANCE * self.high
 
     @property
     def narrowest(self) -> float:

@@ -94,7 +94,7 @@ def ways(problem: SparseRidgeProblem, sizes: Collection[int]) -> tuple[Way, ...]
     units, one, plain = problem.constraints.n_units, len(sizes) == 1, problem.constraints.plain
     weighted = problem.constraints.weighted  # Branch and bound counts no unit more than once.
     # One size alone takes branch and bound less time from 36 columns on (measured).
-    if one and not weighted and (units > 35 or not holds_tree(problem)):
+    if one and not weighted and (units > 35 or not problem.holds_tree()):
         return (Way(ALONE),)
     every = Way(EVERY, supports=MOST_SUPPORTS if one else QUICK_SUPPORTS)
     found: tuple[Way, ...]
@@ -187,14 +187,6 @@ def refuse_many_columns(p: int, what: str) -> None:
     """
     if p > TREE_ONLY:
         raise InputError(f"{what} takes at most {TREE_ONLY} columns; there are {p}")
-
-
-def holds_tree(problem: SparseRidgeProblem) -> bool:
-    """Whether the matrices of a tree of all sizes have room."""
-    if problem.constraints.plain:
-        return problem.data.active.size <= MAX_COLUMNS
-    # One matrix of p × p numbers for each unit: 500 MB at most.
-    return 8.0 * (problem.constraints.n_units + 1.0) * problem.p**2 <= 5e8
 
 
 def has_room(columns: int) -> bool:

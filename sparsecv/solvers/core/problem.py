@@ -13,7 +13,7 @@ from ...errors import InputError
 from ..kernels.fits import LEAST_SINGULAR_VALUE_OF_QUICK_FITS
 from .column_rules import Constraints
 from .constraints import UnitConstraints
-from .rows import NOTHING_LEFT_OF_YY, Rows, gram_root
+from .rows import MAX_COLUMNS, NOTHING_LEFT_OF_YY, Rows, gram_root
 from .subset_fit import (
     SubsetFit,
     augmented_triangle,
@@ -564,6 +564,13 @@ class SparseRidgeProblem:
         """
         chosen = np.arange(self.p) if columns is None else np.asarray(columns, dtype=np.intp)
         return augmented_triangle(self.data, chosen, (self.gamma if gamma is None else gamma) / 2.0)
+
+    def holds_tree(self) -> bool:
+        """Whether the matrices of a tree of all sizes have room."""
+        if self.constraints.plain:
+            return self.data.active.size <= MAX_COLUMNS
+        # One matrix of p × p numbers for each unit: 500 MB at most.
+        return 8.0 * (self.constraints.n_units + 1.0) * self.p**2 <= 5e8
 
     def sure_factor(self, columns: NDArray[np.intp]) -> tuple[Array, Array, bool]:
         """The :meth:`factor` at the given γ, and whether its columns are surely independent.

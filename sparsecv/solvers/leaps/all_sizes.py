@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from ..core.leaves import Leaves
 from ..core.limits import Limits
-from ..core.plan import holds_tree
 from ..core.problem import SparseRidgeProblem, checked_sizes, checked_support
 from ..core.quick_fits import fit_supports
 from ..core.result import Answer, Status, Work
@@ -92,7 +91,7 @@ class SizesTree:
 
     def _begun(self) -> _EitherTree:
         """The search at its root."""
-        if not holds_tree(self.problem):
+        if not self.problem.holds_tree():
             return _Unsearched(self.problem, self.sizes, self.starts)
         tree = Leaps(self.problem, self.sizes, n_best=self.n)
         tree.seed(self.starts)

@@ -11,7 +11,6 @@ import scipy.linalg as sla
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.limits import Limits
-from ..core.plan import holds_tree
 from ..core.problem import SparseRidgeProblem, checked_sizes, checked_support
 from ..core.result import Status, Work
 from ..core.rounding import (
@@ -141,7 +140,7 @@ def best_subsets_rows_deleted(
         problem.refuse_constraints("best_subsets_rows_deleted")
     wanted = checked_sizes(problem, sizes)
     starts = [checked_support(problem.p, s) for s in warm_starts]
-    if not holds_tree(problem):
+    if not problem.holds_tree():
         raise ValueError(
             f"the shared tree holds at most {MAX_COLUMNS} single columns; got {problem.p}"
         )

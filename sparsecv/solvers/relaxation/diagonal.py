@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -10,11 +11,12 @@ from numpy.typing import NDArray
 
 from ..core.leaves import FREE, IN, OUT, Leaves
 from ..core.limits import Limits
+from ..core.problem import SparseRidgeProblem
 from ..core.rounding import eigenvalue_loss
 from ..kernels.linalg import Array
 from .dual_bound import gram_arrays, unit_terms, weights
 from .extraction import MAX_COLUMNS, largest_diagonal
-from .gram import GramForm
+from .gram import GramForm, wants_gram
 from .relaxer import Relaxer
 
 # A fit of a diagonal to a node ends after this many Newton steps unless the caller gives another
@@ -62,6 +64,14 @@ def shared_diagonal(gram: GramForm) -> Array:
     off = gram.rounding.of_trace(np.diag(gram.G))
     D = 0.9 * largest_diagonal(gram.G, gram.D.min(), off, gram.D) + 0.1 * interior(gram)
     return D if D.min() > 0.0 and D.sum() > gram.D.sum() else gram.D
+
+
+def shared_form(problem: SparseRidgeProblem) -> GramForm | None:
+    """XᵀX with a diagonal for every γ and τ; None where the rows are used (:func:`wants_gram`)."""
+    if not wants_gram(problem):
+        return None
+    form = GramForm.of(problem)
+    return replace(form, D=shared_diagonal(form))
 
 
 def fit_diagonal(

@@ -30,7 +30,6 @@ SOLVERS = [
     ["solution"],
     ["backends"],
     ["api", "paths"],
-    ["executor"],
     ["cluster"],
     ["certificate"],
     ["branching"],

@@ -18,13 +18,13 @@ import numpy as np
 from joblib import parallel_config
 
 from experiments.common import local_cluster, machine
+from sparsecv.cv.executor import run_units
 from sparsecv.cv.grid_errors import cross_validate
 from sparsecv.cv.results import CVResult
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import make_folds
 from sparsecv.design.row_table import RowTable
 from sparsecv.solvers.core.limits import Limits
-from sparsecv.solvers.executor import run_units
 
 # The overhead is measured on this many units of work that do nothing.
 EMPTY_UNITS = 400

@@ -20,18 +20,18 @@ from ..schedule import (
     SECONDS_OF_CHEAP_INTERVALS,
     SHARE_OF_THE_MODEL,
 )
-from ..solvers.core.error_margin import is_blurred
-from ..solvers.core.limits import Limits, OutOfTime, StopFlag
+from ..solvers.core.limits import Limits, StopFlag
 from ..solvers.core.result import Status
+from ..solvers.core.rounding import exact_margin
 from ..solvers.core.threads import one_blas_thread
-from ..solvers.executor import run_units
 from .checkpoint import Checkpoint
 from .estimate import estimate_folds, estimate_models, units
+from .executor import run_units
 from .fold_proofs import ProofRun, Prover
 from .ledger import Ledger, Support
 from .needs import Need, of_everything, of_minimum
 from .plan import RunPlan
-from .progress import Batch, Late, Report, Run, TimedReport, silent
+from .progress import Batch, Late, OutOfTime, Report, Run, TimedReport, silent
 from .prove_cells import CellProver, solve_grid
 from .prove_sizes import SizesProver
 from .results import Array, CVResult
@@ -159,7 +159,8 @@ class Surface:
         not proved there unless the user asks for it.
         """
         errors, margins = self.ledger.blur(self.rows[gamma])
-        return is_blurred(errors, margins, self.data.rounding * self.data.total)
+        room = self.data.rounding * self.data.total
+        return not bool((margins <= exact_margin(errors, room)).all())
 
     def keep(self, gammas: Sequence[float]) -> None:
         """Count some of the γ that were asked for as not asked for, all but these."""

@@ -20,12 +20,12 @@ from ..design.design import Array
 from ..design.fold_data import FoldData
 from ..solvers.core.limits import Limits
 from ..solvers.core.result import Status, Work
-from ..solvers.executor import workers
 from ..solvers.leaps.deleted_rows import DeletedRowSubsets, best_subsets_rows_deleted
 from ..solvers.leaps.gamma_trees import Listed
 from ..solvers.paths import path_of_one_tree, support_path
 from ..solvers.ridge_fits import SupportPath
 from ..solvers.supports.path import GrownUnits
+from .executor import workers
 from .ledger import Ledger
 from .plan import RunPlan
 from .progress import Batch, Late, Report, Run

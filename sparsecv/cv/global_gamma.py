@@ -30,11 +30,11 @@ from ..solvers.core.gamma_span import GammaSpan
 from ..solvers.core.limits import Limits
 from ..solvers.core.plan import refuse_many_columns
 from ..solvers.core.result import Status
-from ..solvers.executor import run_units
 from ..solvers.kernels.envelope import Fits
 from ..solvers.leaps.gamma_range import GammaRange, Pieces
 from .engine import Surface
 from .error_bounds import CellData, bound_cell
+from .executor import run_units
 from .needs import Need
 from .progress import Report
 from .results import CVResult, ErrorsOverGamma, GlobalMinimum

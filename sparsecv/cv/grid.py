@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..solvers.core.limits import OutOfTime
 from ..solvers.core.rounding import SIX_DIGITS_OF_SQUARES
+from .progress import OutOfTime
 from .settings import DEFAULT_GAMMAS
 
 # The default grid, where it is extended past its lower end, goes no lower than this γ. Where
@@ -34,8 +34,8 @@ def grown_grid(
         OutOfTime that it raises ends the grid before these γ.
     score: The score at a γ that was visited; the γ of least score is the best.
     spent: Whether the time is up, so that the grid ends.
-    blurred: Whether rounding moves the errors at a γ that was visited, as
-        :func:`~sparsecv.solvers.core.error_margin.is_blurred` says.
+    blurred: Whether rounding moves the errors at a γ that was visited by more than
+        :func:`~sparsecv.solvers.core.rounding.exact_margin` allows.
     Returns: All γ of the grid; and a text that says why the grid could not be extended, where the
         best γ is at its end, otherwise "".
     """

@@ -29,7 +29,7 @@ from ..solvers.core.leaves import Leaves
 from ..solvers.core.limits import Limits
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Answer, Status
-from ..solvers.core.rounding import EQUAL_SHARE, EXACT_SHARE
+from ..solvers.core.rounding import EQUAL_SHARE, exact_margin
 from ..solvers.core.ties import first_by_exchanges, has_ties
 from ..solvers.kernels.linalg import stacked
 from ..solvers.leaps.deleted_rows import DeletedRowSubsets, deleted_fits
@@ -520,7 +520,7 @@ class Ledger:
         sides = squared_error_bounds(low - targets, high - targets)
         least, most = (side.sum(axis=1) for side in sides)
         gamma, own = np.array([self.gammas[g]]), np.square(predicted - targets).sum(axis=2)
-        enough = EXACT_SHARE * most[None]
+        enough = exact_margin(most[None])
         margin = self.margins.of_fold(j, gamma, own, enough, lambda *_: known, [g], problem)[0]
         least = np.minimum(least, np.maximum(own[0] - margin, 0.0))
         self.narrow(g, places, j, least, np.maximum(most, own[0] + margin))
@@ -591,7 +591,7 @@ class Ledger:
         sides = (self.cells.lower, self.cells.upper)
         lower, upper = (side[at, :, :k].sum(axis=2) / total for side in sides)
         proved = np.asarray(self.cells.exact[at, :, :k].all(axis=2))
-        exact = proved & (margin <= EXACT_SHARE * error + self.data.rounding)
+        exact = proved & (margin <= exact_margin(error, self.data.rounding))
         lower, upper = np.where(proved, error, lower), np.where(proved, error, upper)
         lower = np.where(exact, error, np.maximum(np.minimum(lower, error) - margin, 0.0))
         upper = np.where(exact, error, np.maximum(upper, error) + margin)

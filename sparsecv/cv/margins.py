@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..design.fold_data import FoldData
 from ..solvers.core.error_margin import MAX_SHARED, FoldMargins, deleted_row_margins
 from ..solvers.core.problem import SparseRidgeProblem
-from ..solvers.core.rounding import EXACT_SHARE
+from ..solvers.core.rounding import exact_margin
 from ..solvers.core.threads import one_blas_thread
 
 Array = NDArray[np.float64]
@@ -40,9 +40,9 @@ class Margins:
         """How far rounding may have moved some errors, shape (γ, τ, k).
 
         That of a fold is made no smaller than the fold may have, so that the margins of all folds
-        of a pair (γ, τ) are at most ``EXACT_SHARE`` of the error of all folds: half of that share
-        of the fold's own error, and half of it of the mean error, and what rounding may leave of a
-        perfect fit.
+        of a pair (γ, τ) are at most what :func:`exact_margin` says of the error of all folds. It is
+        half of that of the fold's own error, and half of that of the mean error, and what rounding
+        may leave of a perfect fit.
 
         gammas, shape (γ,): The γ of the errors.
         errors, shape (γ, τ, k): Sums of squared errors, as they were computed.
@@ -51,7 +51,7 @@ class Margins:
             shape (τ, most), ended by −1.
         """
         k = errors.shape[2]
-        enough = 0.5 * EXACT_SHARE * (errors + errors.mean(axis=2, keepdims=True))
+        enough = 0.5 * exact_margin(errors + errors.mean(axis=2, keepdims=True))
         enough += self._data.rounding * self._data.total / k
         enough[~wanted] = np.inf
         with one_blas_thread():

@@ -8,8 +8,12 @@ from enum import Enum
 from functools import partial
 from typing import Any, Protocol
 
-from ..solvers.core.limits import Limits, OutOfTime
+from ..solvers.core.limits import Limits
 from ..solvers.core.result import Status
+
+
+class OutOfTime(Exception):
+    """Work was left out because its time was up; what needs its result cannot be had."""
 
 
 class Report(Protocol):

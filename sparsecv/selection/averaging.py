@@ -9,14 +9,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..cv.progress import Late
+from ..cv.progress import Late, OutOfTime
 from ..cv.results import CVResult, mean_over_folds
 from ..cv.settings import DEFAULT_GAMMAS
 from ..design.design import Array
 from ..design.fold_data import FoldData
 from ..schedule import HALVES
 from ..solvers.core.gamma_span import GammaSpan
-from ..solvers.core.limits import OutOfTime
 from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.core.result import Status
 from ..solvers.ridge_fits import SupportPath

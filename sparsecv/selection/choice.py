@@ -13,10 +13,10 @@ from functools import partial
 
 import numpy as np
 
+from ..cv.progress import OutOfTime
 from ..cv.results import Array, CVResult, least
 from ..design.model import Model
 from ..errors import InputError
-from ..solvers.core.limits import OutOfTime
 from ..solvers.core.result import Status
 from .averaging import Average, average_of
 from .pair_criteria import corrected_errors

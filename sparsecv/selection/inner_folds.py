@@ -27,14 +27,14 @@ from numpy.typing import NDArray
 
 from ..cv.grid import grown_grid
 from ..cv.plan import RunPlan
-from ..cv.progress import Late, all_done
+from ..cv.progress import Late, OutOfTime, all_done
 from ..cv.settings import DEFAULT_GAMMAS
 from ..design.design import Array
 from ..design.fold_data import FoldData
 from ..design.folds import Index, make_folds
-from ..solvers.core.error_margin import MAX_SHARED, is_blurred
-from ..solvers.core.limits import Limits, OutOfTime
-from ..solvers.core.rounding import EXACT_SHARE, left_of_perfect_fits
+from ..solvers.core.error_margin import MAX_SHARED
+from ..solvers.core.limits import Limits
+from ..solvers.core.rounding import exact_margin, left_of_perfect_fits
 from ..solvers.paths import support_path
 from ..solvers.supports.path import GrownUnits
 from .weights import AVERAGE, SizeRound, model_weights, proof_nodes, soft_least, worth_more_sizes
@@ -193,7 +193,7 @@ class _InnerModels:
         room = self._data.rounding * self._data.total
         for b, of_block in enumerate(weights):
             for gamma, counts in zip(gammas.tolist(), of_block > 0.0, strict=True):
-                most = EXACT_SHARE * self.of_block(gamma, b) + room
+                most = exact_margin(self.of_block(gamma, b), room)
                 if (counts & ~(self.of_block(gamma, b, margins=True) <= most)).any():
                     return False
         return True
@@ -316,7 +316,8 @@ def inner_weights(
             errors, margins = (models.of_block(gamma, b, off)[has_size[b]] for off in (False, True))
             # What rounding leaves of a perfect fit, from rows that the block does not hold out.
             most = max(float(models.of_block(one, b).max()) for one in models.errors)
-            return is_blurred(errors, margins, left_of_perfect_fits(n[b], most))
+            enough = exact_margin(errors, left_of_perfect_fits(n[b], most))
+            return not bool((margins <= enough).all())
 
         return grown_grid(models.visit, score, lambda: plan.out_of_time, blurred)[0]
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cv.progress import Late
+from ..cv.progress import Late, OutOfTime
 from ..cv.results import mean_over_folds
 from ..design.design import Array, Design
 from ..design.fold_data import FoldData, RowFolds
@@ -26,7 +26,6 @@ from ..design.model import Model
 from ..design.prepare import rows_design
 from ..design.row_table import RowTable
 from ..errors import InputError
-from ..solvers.core.limits import OutOfTime
 from ..tables.table import joined
 from .choice import chosen_from, known_model
 from .study import Study

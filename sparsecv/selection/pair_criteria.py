@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..cv.progress import Late
+from ..cv.progress import Late, OutOfTime
 from ..cv.results import Array, CVResult, bias_corrected
-from ..solvers.core.limits import OutOfTime
 from ..solvers.ridge_fits import SupportPath
 from .rules import PairCriterion
 from .study import Study

@@ -29,7 +29,7 @@ from ..design.folds import Index
 from ..design.model import Model, fitted_model
 from ..solvers.core.limits import Limits
 from ..solvers.core.result import Status
-from ..solvers.core.rounding import EXACT_SHARE
+from ..solvers.core.rounding import exact_margin
 from ..solvers.paths import support_path
 from ..solvers.ridge_fits import SupportPath
 from .averaging import Average, averaged_coefficients
@@ -202,7 +202,7 @@ def project_fold(
     averaged = rows @ (coef if columns is None else coef[columns])
     distance, error = (path.squared_errors(rows, one, columns) for one in (averaged, y))
     moved = path.moved(target, rows, np.abs(averaged) + np.abs(y)) if path.proved.any() else np.inf
-    near = EXACT_SHARE * max_distance_shares(sizes, data.weight) * error
+    near = exact_margin(max_distance_shares(sizes, data.weight)) * error
     return FoldProjection(
         distance,
         error,
@@ -292,8 +292,8 @@ class _FoldProjections:
     def exact(self, max_distance: Array, rounding: float, total: float) -> NDArray[np.bool_]:
         """Of which sizes all projections are proved, and no number is moved by rounding, (τ,).
 
-        A distance may be moved by ``EXACT_SHARE`` of itself and of the largest that is close
-        enough, an error by this share of itself and by what rounding leaves of a perfect fit.
+        A distance may be moved by :func:`exact_margin` of itself and of the largest that is close
+        enough, an error by that of itself and by what rounding leaves of a perfect fit.
 
         max_distance, shape (τ,): The largest distance at which a size is close to the average.
         rounding, total: As of the data.
@@ -301,8 +301,8 @@ class _FoldProjections:
         distance, error, off, error_off = (
             np.asarray(values).sum(axis=0) / total for values in self.found[:4]
         )
-        fine = off <= EXACT_SHARE * (distance + max_distance)
-        fine &= error_off <= EXACT_SHARE * error + rounding
+        fine = off <= exact_margin(distance + max_distance)
+        fine &= error_off <= exact_margin(error, rounding)
         return np.asarray((fine & self.found.proved.all(axis=0)).all(axis=0))
 
 

@@ -12,10 +12,9 @@ from functools import partial
 
 import numpy as np
 
-from ..cv.progress import Late
+from ..cv.progress import Late, OutOfTime
 from ..cv.results import Array, CVResult
 from ..solvers.core.column_rules import ResolvedRules
-from ..solvers.core.limits import OutOfTime
 from ..stability.algorithm import criterion, select
 from ..stability.fold_losses import PartialErrors, Task, partial_errors
 from ..stability.sparse_ridge import SparseRidgeLearner

@@ -20,13 +20,12 @@ from ..cv.engine import Surface
 from ..cv.grid import grown_grid
 from ..cv.ledger import Ledger
 from ..cv.needs import Need, of_everything, of_minimum, of_one_se
-from ..cv.progress import Late, Report
+from ..cv.progress import Late, OutOfTime, Report
 from ..cv.results import Array, CVResult
 from ..cv.settings import DEFAULT_GAMMAS
 from ..design.fold_data import FoldData
 from ..design.folds import Folds, Index
 from ..solvers.core.gamma_span import GammaSpan
-from ..solvers.core.limits import OutOfTime
 from ..solvers.core.result import Status
 from .study import Study
 from .weights import (

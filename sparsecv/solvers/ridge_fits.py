@@ -16,7 +16,7 @@ from .core.leaves import Leaves
 from .core.problem import SparseRidgeProblem
 from .core.quick_fits import fit_supports, placed_columns
 from .core.result import Answer, Status
-from .core.rounding import EXACT_SHARE, left_of_perfect_fits
+from .core.rounding import exact_margin, left_of_perfect_fits
 from .kernels.linalg import Array
 from .leaps.gamma_trees import Listed
 from .supports.path import GrownUnits
@@ -201,13 +201,14 @@ class SupportPath:
         moved : float
             What :meth:`moved` says of these rows, or of these rows and others together.
         room : ndarray or float
-            Margins up to ``EXACT_SHARE`` of the error and this number, or what rounding leaves of a
-            perfect fit, need not be any smaller; an array broadcasts to (γ, τ).
+            Margins up to what :func:`exact_margin` says of the error and this number, or what
+            rounding leaves of a perfect fit, need not be any smaller; an array broadcasts to
+            (γ, τ).
         every : bool
             Whether narrow margins are wanted for supports without a proof of optimality, too. By
             default any number will do for such a support.
         """
         room = room + left_of_perfect_fits(len(targets), problem.yy)
-        enough = np.where(self.proved | every, EXACT_SHARE * errors + room, np.inf)
+        enough = np.where(self.proved | every, exact_margin(errors, room), np.inf)
         given = self.gammas, self.supports, rows, targets, errors
         return path_margins(problem, *given, enough, moved)

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from ..cv.executor import run_units
 from ..cv.results import bias_corrected
 from ..design.folds import checked_partition
 from ..solvers.core.limits import Limits
-from ..solvers.executor import run_units
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]

@@ -18,7 +18,7 @@ from ..design.prepare import rows_design
 from ..errors import InputError
 from ..solvers.core.column_rules import ResolvedRules
 from ..solvers.core.limits import Limits
-from ..solvers.core.rounding import EXACT_SHARE, left_of_perfect_fits
+from ..solvers.core.rounding import exact_margin, left_of_perfect_fits
 from ..solvers.paths import support_path
 from .fold_losses import Array, Index
 
@@ -137,7 +137,7 @@ class SparseRidgeLearner:
         """Squared errors (c, n), as a call of the learner returns them, and whether all are exact.
 
         They are exact where all models are proved, and rounding moves no sum of errors over all
-        rows by more than ``EXACT_SHARE``.
+        rows by more than :func:`exact_margin` allows.
 
         Where the learner's solver is "exact", the solver "auto" takes its place, which estimates
         what it does not prove within the limits (:func:`~sparsecv.solvers.paths.support_path`).
@@ -199,5 +199,5 @@ class SparseRidgeLearner:
             moved = path.moved(problem, rows, targets)
             margins = path.error_margins(problem, rows, targets, errors, moved)
             room = left_of_perfect_fits(targets.size, float(targets @ targets))
-            exact = bool((margins <= EXACT_SHARE * errors + room).all())
+            exact = bool((margins <= exact_margin(errors, room)).all())
         return found, exact

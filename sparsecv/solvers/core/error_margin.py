@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from .problem import SparseRidgeProblem
 from .quick_fits import placed_columns, quick_fits
-from .rounding import EXACT_SHARE, LEAST_LEFT, MOST_ETA, MOST_SPREAD_WITHOUT_RIDGE
+from .rounding import LEAST_LEFT, MOST_ETA, MOST_SPREAD_WITHOUT_RIDGE
 from .rows import triangle_of
 from .subset_fit import Rank, independent_columns, inverse_and_inflation
 
@@ -77,15 +77,6 @@ def moved_errors(errors: Array, moved: Array) -> Array:
     with np.errstate(invalid="ignore", over="ignore"):
         found = 2.0 * np.sqrt(errors) * moved + moved * moved
     return np.where(np.isnan(found), np.inf, found)
-
-
-def is_blurred(errors: Array, margins: Array, room: float) -> bool:
-    """Whether rounding moves the error of some size at a γ by more than ``EXACT_SHARE``.
-
-    errors, margins, shape (τ,): The errors of every size, and how far rounding may have moved them.
-    room: What rounding may leave of the error of a perfect fit.
-    """
-    return not bool((margins <= EXACT_SHARE * errors + room).all())
 
 
 def moved_by_any(

@@ -10,10 +10,6 @@ from ...schedule import GRACE_SECONDS, GRACE_SHARE
 from .result import Status
 
 
-class OutOfTime(Exception):
-    """Work was left out because its time was up; what needs its result cannot be had."""
-
-
 class StopFlag(threading.Event):
     """A flag that any thread can raise by ``set``; running trees look at it many times a second.
 

@@ -208,6 +208,14 @@ def left_of_perfect_fits(n: float, squares: float) -> float:
     return n * EPS * squares
 
 
+def exact_margin(errors: Array, room: float | Array = 0.0) -> Array:
+    """The largest margins at which errors are called exact: a share of each, and ``room``.
+
+    room: What rounding may leave of the error of a perfect fit.
+    """
+    return EXACT_SHARE * errors + room
+
+
 def share_of_products(terms: int) -> float:
     """A sum of so many products is off by at most this share of the sum of their absolute values.
 

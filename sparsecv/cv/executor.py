@@ -23,8 +23,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from ..clock import CLOCK
-from .core.limits import Limits
-from .core.threads import one_blas_thread
+from ..solvers.core.limits import Limits
+from ..solvers.core.threads import one_blas_thread
 
 _futures: dict[tuple[str, int], Any] = {}  # (client, id of a value) -> the future of the value
 

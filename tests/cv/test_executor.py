@@ -15,8 +15,8 @@ import pytest
 from joblib import parallel_config
 from support.inside import CLOCK, Limits, StopFlag
 
+from sparsecv.cv.executor import run_units
 from sparsecv.solvers import Status
-from sparsecv.solvers.executor import run_units
 
 pytest.importorskip("distributed")
 

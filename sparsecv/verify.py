@@ -77,16 +77,7 @@ class Data:
 
 
 class Gram:
-    """G, X'y, y'y and the v_j of the rows that are not held out, in whole numbers.
-
-    Columns are those of the table times their factors. Where they are centred, ``unit`` is the
-    number of these rows and ``total`` their sums. Then ``unit`` times a row, less ``total``, is
-    ``unit`` times the centred row, and G, b = X'y and yy = y'y are ``unit`` times those of centred
-    rows. Elsewhere ``unit`` is 1 and ``total`` is 0.
-
-    held_out: Numbers of rows from 0, each once.
-    own_scale: Whether the v_j are those of these rows; else they are those of the whole table.
-    """
+    """G, X'y, y'y, v_j of the rows that are not held out; centred, all but v_j times ``unit``."""
 
     def __init__(self, table: Data, held_out: list[int], centred: bool, own_scale: bool) -> None:
         z: list[list[int]] = table.sums
@@ -155,11 +146,7 @@ class Problem:
         return bool(alone or scaled or (yy - square - sums) * ONE >= goal)
 
     def errors(self, table: Data, held_out: list[int]) -> tuple[Fraction, Fraction]:
-        """Bounds on the sum of squared errors of b* on held-out rows, in squares of the response.
-
-        b* are the best coefficients on ``columns``, and held_out has numbers of rows from 0.
-        """
-        # x is ``unit`` times a centred row; fitted, error and moved are times 2^bits besides.
+        """Bounds on the sum of squared errors of b* on held-out rows, in squares of the response."""
         low, high, unit, total = 0, 0, self.gram.unit, self.gram.total
         for row in (table.rows[i] for i in held_out):
             x = [unit * z - s for z, s in zip(row, total, strict=True)]

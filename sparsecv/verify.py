@@ -146,7 +146,7 @@ class Problem:
         return bool(alone or scaled or (yy - square - sums) * ONE >= goal)
 
     def errors(self, table: Data, held_out: list[int]) -> tuple[Fraction, Fraction]:
-        """Bounds on the sum of squared errors of b* on held-out rows, in squares of the response."""
+        """Bounds on the sum of squared errors of b* on held-out rows, in squared units of y."""
         low, high, unit, total = 0, 0, self.gram.unit, self.gram.total
         for row in (table.rows[i] for i in held_out):
             x = [unit * z - s for z, s in zip(row, total, strict=True)]

@@ -98,7 +98,7 @@ def _predictions(
 ) -> NDArray[np.float64]:
     """The predictions of n rows, shape (n, 1), or (n, 3) with the ends of their intervals.
 
-    Of a row at fault no number is finite.
+    Of a row at fault the prediction is not finite, and the ends of its interval do not count.
 
     X, shape (n, m): The features that ``saved.needed`` names: first those of the model's support,
         and with a coverage those that the models of the folds use besides. Missing values are NaN.

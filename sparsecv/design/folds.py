@@ -108,14 +108,20 @@ class Folds:
         """Whether other random partitions of the rows into folds of the same kind can be drawn."""
         return self.kind in ("kfold", "size")
 
+    @property
+    def one_for_each(self) -> bool:
+        """Whether every row, or every group where folds keep groups together, is a fold."""
+        units = self.n if self.groups is None else np.unique(self.groups).size
+        return self.label is not None and self.k == units
+
     def again(self, seed: Any, number: int) -> Folds:
         """Another random partition of the rows into as many folds of the same kind.
 
         Parameters
         ----------
-        seed : int, numpy generator or None
+        seed : int, RandomState or Generator of NumPy, or None
             What these folds were drawn with. From a whole number every ``number`` gives a partition
-            of its own; a generator is used on.
+            of its own; a generator is used on; None gives any partition.
         number : int
             1 for the second partition, 2 for the third, and so on.
 
@@ -126,7 +132,8 @@ class Folds:
         Raises
         ------
         InputError
-            The folds were not drawn at random.
+            The folds were not drawn at random, or every row or group is a fold: then there is no
+            other partition.
         """
         if not self.redraws:
             raise InputError("only K folds and folds of a size can be drawn again")
@@ -328,6 +335,8 @@ def _leave_one_out(n: int) -> Folds:
 def _grouped(groups: Any, k: int | None, n: int, seed: Any) -> Folds:
     """K folds of whole groups of the n rows; with k = None every group is a fold.
 
+    As many folds as groups are one partition, and no other can be drawn.
+
     Raises InputError: There are fewer than 2 folds, or more than there are groups.
     """
     group = np.unique(np.asarray(groups), return_inverse=True)[1].astype(np.intp)
@@ -338,16 +347,16 @@ def _grouped(groups: Any, k: int | None, n: int, seed: Any) -> Folds:
             "folds of whole groups must be at least 2, and at most as many as there are groups "
             f"({n_groups}); got {wanted}"
         )
-    label = group.copy()
-    if k is not None:
+    label, drawn = group.copy(), wanted < n_groups
+    if drawn:
         from sklearn.model_selection import GroupKFold  # The import takes a second.
 
         _check_seed(seed)
-        splitter = GroupKFold(k, shuffle=True, random_state=seed)
+        splitter = GroupKFold(wanted, shuffle=True, random_state=seed)
         for j, (_, test) in enumerate(splitter.split(np.broadcast_to(0, (n, 1)), groups=group)):
             label[test] = j
     sizes = np.bincount(label, minlength=wanted).astype(np.intp)
-    return Folds("custom" if k is None else "kfold", n, sizes, label, groups=group)
+    return Folds("kfold" if drawn else "custom", n, sizes, label, groups=group)
 
 
 def _check_seed(seed: Any) -> None:

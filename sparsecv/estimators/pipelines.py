@@ -47,14 +47,14 @@ def pipeline_of_levels(
 ) -> Pipeline:
     """The pipeline of a model whose table has factors.
 
-    The encoder knows the cells that the table held, which may be numbers, dates or text. Cells that
-    are written differently but are one level have one coefficient.
+    The encoder knows the cells that the table held, which may be numbers, True and False, or text.
+    Cells that are written differently but are one level have one coefficient.
 
     coef, shape (p,): Coefficients of the columns of numbers that ``coding`` makes of the table's.
     unknown: With "zero" a cell that is no level of its column counts as no level.
     fills, shape (p,), or None: What missing values of the columns of numbers are filled with. A
         missing cell of a factor is a category of the encoder.
-    Raises InputError: A factor holds numbers beside text, which the encoder cannot take.
+    Raises InputError: A factor holds numbers beside text, or tuples, which the encoder cannot take.
     """
     of_feature = dict(zip(coding.features, coef.tolist(), strict=True))
     filled = np.zeros(coef.size) if fills is None else fills
@@ -75,13 +75,16 @@ def pipeline_of_levels(
             text = isinstance(own[0][0], str)
             known = [cell for cell, _ in own]
             if fills is not None:
+                # Whole numbers, True and False are floats where NaN stands beside them.
+                exact = (bool, np.bool_, int, np.integer)
+                known = [float(one) if isinstance(one, exact) else one for one in known]
                 # Text may be missing in two ways, which encoders tell apart.
                 kinds = [None, np.nan] if text else [np.nan]
                 known += kinds
                 each += [_of_missing(name, coding, coef, filled)] * len(kinds)
             cells.append(np.array(known, dtype=object if text else None))
             of_levels += each
-            row[name] = own[0][0]
+            row[name] = known[0]
         elif not own and of_feature[name] != 0.0:
             numbers.append(j)
             of_numbers.append(of_feature[name])
@@ -115,8 +118,13 @@ def _of_missing(name: str, coding: Coding, coef: Array, fills: Array) -> float:
 def _encoder_cells(name: str, cells: Sequence[tuple[Any, str]]) -> list[tuple[Any, str]]:
     """The cells of a factor with their levels, sorted, as an encoder wants them.
 
-    Raises InputError: Cells cannot be compared.
+    Raises InputError: Cells cannot be compared, or are tuples.
     """
+    if any(np.ndim(cell) for cell, _ in cells):
+        raise InputError(
+            f"to_sklearn: column {quoted(name)} holds tuples or the like, which OneHotEncoder "
+            "cannot take: make text of all with astype(str)"
+        )
     try:
         return sorted(cells, key=lambda one: one[0])
     except TypeError:

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from ..design.folds import make_folds
-from ..errors import InputError, UnprovedWarning, not_installed, warn_caller
+from ..design.folds import check_groups, make_folds
+from ..errors import InputError, UnprovedWarning, first_line, not_installed, warn_caller
 from ..estimators.sparse_ridge_cv import SparseRidgeCV
 from ..report.progress import tell, telling
 from ..schedule import GRACE_SHARE
@@ -34,6 +34,38 @@ except ImportError as error:
     raise ImportError(not_installed("PySINDy", "pysindy")) from error
 
 Array = NDArray[np.float64]
+
+
+def _numbers(given: ArrayLike, what: str) -> NDArray[Any]:
+    """An array of floats, or of complex numbers, which PySINDy refuses itself.
+
+    what: What the numbers are, for the message.
+    Raises InputError: The array holds something other than numbers.
+    """
+    try:
+        found = np.asarray(given)
+        return found if np.iscomplexobj(found) else found.astype(np.float64, copy=False)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{what} must hold numbers; {first_line(error)}") from None
+
+
+def _weights(given: ArrayLike | None, n: int) -> Array:
+    """The weights of n rows, shape (n,); all are 1 where none are given.
+
+    given: One number for every row, or one for each.
+    Raises InputError: The weights are not finite numbers >= 0, or there are not n.
+    """
+    if given is None:
+        return np.ones(n)
+    weights = _numbers(given, "sample_weight")
+    if weights.shape not in ((), (n,)):
+        raise InputError(
+            f"sample_weight needs one number, or one for each of {n} rows; got shape "
+            f"{weights.shape}"
+        )
+    if np.iscomplexobj(weights) or not (np.isfinite(weights) & (weights >= 0.0)).all():
+        raise InputError("sample_weight must be finite numbers >= 0")
+    return np.broadcast_to(weights, (n,)).copy()
 
 
 class _Optimizer(BaseOptimizer):  # type: ignore[misc]
@@ -58,8 +90,8 @@ class _Optimizer(BaseOptimizer):  # type: ignore[misc]
         x_ : array-like, shape (n_samples, n_features)
             Library terms. Rows with NaN are left out, here and in ``y``.
         y : array-like, shape (n_samples,) or (n_samples, n_targets)
-        sample_weight : float or array-like, shape (n_samples,), optional
-            Weights of the squared errors.
+        sample_weight : float >= 0 or array-like, shape (n_samples,), optional
+            Weights of the squared errors, for the rows as they are given.
 
         Returns
         -------
@@ -68,24 +100,28 @@ class _Optimizer(BaseOptimizer):  # type: ignore[misc]
         Raises
         ------
         InputError
-            A parameter is out of range or does not fit the data.
+            A parameter is out of range or does not fit the data; the data are no numbers; the
+            weights are not finite numbers >= 0, one for each row; or a column is zero in the rows
+            that count, and ``normalize_columns`` divides by its length.
         """
         self._check()
-        x, y = np.asarray(x_), np.asarray(y)
+        x, y = _numbers(x_, "the library"), _numbers(y, "the response")
         # Which rows are in use, for ``_reduce``, which PySINDy calls below; deleted at the end.
         self._kept: Any = slice(None)
         if x.ndim == 2 and 1 <= y.ndim <= 2 and x.shape[0] == y.shape[0]:
             self._kept = ~(
                 np.isnan(x).any(axis=1) | np.isnan(y.reshape(y.shape[0], -1)).any(axis=1)
             )
+            weights = _weights(sample_weight, x.shape[0])[self._kept]
             x, y = x[self._kept], y[self._kept]
-            if sample_weight is not None and np.ndim(sample_weight) > 0:
-                sample_weight = np.asarray(sample_weight)[self._kept]
-            zero = np.flatnonzero(~x.any(axis=0))
+            sample_weight = None if sample_weight is None else weights
+            # PySINDy divides by the same lengths, in which the squares of tiny numbers are 0.
+            lengths = np.linalg.norm(np.sqrt(weights)[:, None] * x, axis=0)
+            zero = np.flatnonzero(lengths == 0.0)
             if self.normalize_columns and zero.size:
                 raise InputError(
-                    f"column {zero[0]} of the library is zero, and normalize_columns divides by "
-                    "its length: leave the column out"
+                    f"column {zero[0]} of the library is zero, or nearly, in the rows whose weight "
+                    "is not, and normalize_columns divides by its length: leave the column out"
                 )
         guess = self.initial_guess
         try:
@@ -574,10 +610,8 @@ class SparseRidgeCVOptimizer(_Optimizer):
         """
         groups = None if self.groups is None else np.asarray(self.groups)
         every = np.ones(n, dtype=bool) if isinstance(self._kept, slice) else self._kept
-        if groups is not None and groups.shape != every.shape:
-            raise InputError(
-                f"groups needs one label per row ({every.size}); got shape {groups.shape}"
-            )
+        if groups is not None:
+            check_groups(groups, every.size)
         cv: Any = self.cv
         if not (is_integer(cv) or isinstance(cv, str) or every.all()):
             # Folds name rows as they were given, and some of these are left out.

@@ -16,8 +16,9 @@ from .style import VERMILION, in_style, matplotlib, new_figure
 
 
 def check_writable(path: str) -> None:
-    """Refuse a picture file that cannot be written, before any work is done.
+    """Refuse a picture whose format matplotlib does not know, before any work is done.
 
+    path: As --plot has it; ``refuse_unwritable`` looks at the folder.
     Raises InputError: matplotlib is missing, or the suffix is no known format.
     """
     figure, _ = new_figure(figsize=(1.0, 1.0))

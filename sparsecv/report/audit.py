@@ -134,7 +134,8 @@ class Audit:
     about: What near-best models are compared by, in words.
     expected, peers: The error to expect on new data, and those of the mean, the lasso and ridge.
     partitions: How many other partitions were drawn, on what share of them the columns are the
-        same, and the sizes chosen on each; empty where none were.
+        same, the sizes chosen on each, and whether the fit's own size was given, which that of the
+        partitions is not; empty where none were.
     rules: The sizes that all rules choose, under their names; empty where nothing is held out.
     counts: What these sizes count, as a word.
     sigma, sigma_source, level: Of the p-values and intervals.
@@ -411,7 +412,9 @@ def _ask_of_the_rule(found: Audit, asked: _Asked, cv: Any) -> None:
     )
     if drawn is not None:
         sizes = drawn.attrs["sizes"]
+        given = result.choice is not None and result.choice.size_given
         found.partitions = {"drawn": len(sizes), "same": drawn.attrs["same"], "sizes": sizes}
+        found.partitions["size_given"] = given
 
 
 def _chosen(result: Result) -> str:

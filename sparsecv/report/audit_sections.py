@@ -82,8 +82,9 @@ def _facts(audit: Audit) -> Iterator[Fact]:
         sizes = Counter(audit.partitions["sizes"])
         same = percent(audit.partitions["same"])
         each = ", ".join(f"{size} (on {count})" for size, count in sorted(sizes.items()))
-        text = f"on {audit.partitions['drawn']} other partitions into folds the rule takes exactly "
-        text += f"these columns in {same}; numbers of features: {each}"
+        free = ", free to choose another size," * audit.partitions["size_given"]
+        text = f"on {audit.partitions['drawn']} other partitions into folds the rule{free} takes "
+        text += f"exactly these columns in {same}; numbers of features: {each}"
         yield Fact("folds", meaning=text)
     if audit.rules:
         sizes_of = ", ".join(f"{name} {size}" for name, size in audit.rules.items())

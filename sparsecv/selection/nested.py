@@ -132,6 +132,7 @@ def refuse_nested(data: FoldData, cv: Any, nested: Any = True, groups: Any = Non
     if not isinstance(cv, (str, Integral)):
         return
     n, groups = data.folds.n, None if groups is None else np.asarray(groups)
+    cv = _folds_again(data.folds, cv)
     # These are the folds of seed 0. Where other folds leave too few rows, the outer fit refuses.
     folds = _outer_folds(n, cv, nested, seed=0, groups=groups)
     for j, (train, _) in enumerate(folds.splits()):
@@ -139,6 +140,16 @@ def refuse_nested(data: FoldData, cv: Any, nested: Any = True, groups: Any = Non
             make_folds(cv, train.size, groups=None if groups is None else groups[train])
             if weights is not None and np.count_nonzero(weights[train]) < 2:
                 raise InputError("fewer than 2 of them have a weight above 0")
+
+
+def _folds_again(folds: Folds, cv: Any) -> Any:
+    """What a fit to some of the rows has as folds; "loo" where every row, or group, is a fold.
+
+    folds: Those of the fit to all rows.
+    cv: These folds as the user asked for them.
+    """
+    named = isinstance(cv, (str, Integral)) and folds.one_for_each
+    return "loo" if named else cv
 
 
 @contextmanager
@@ -362,5 +373,6 @@ def _training(study: Study, cv: Any, rows: GivenRows) -> tuple[RowFolds, Design,
         raise InputError("fewer than 2 of them have a weight above 0")
     protocol, missing = study.design.protocol, study.data.rows_for("nested needs").rows.missing
     design, fills = rows_design(X, y, protocol, weights, missing, asked=study.design.asked)
+    cv = _folds_again(study.data.folds, cv)
     folds = make_folds(cv, y.size, seed=study.settings.seed, X=X, y=y, groups=groups)
     return RowFolds(RowTable.of(design, X, y, weights, missing), folds), design, fills

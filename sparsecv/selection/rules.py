@@ -111,6 +111,13 @@ def check_rule(rule: str, data: FoldData, settings: Settings) -> None:
             # Every fold fills its missing values its own way; losses on all rows need one way.
             what = "no missing values but --missing drop"
             raise InputError(f"rule stability takes {what}: choose another rule")
+        left = folds.n - int(np.sort(folds.sizes)[-2:].sum())
+        if left < 2:
+            raise InputError(
+                f"rule stability leaves out two folds at once, which leaves {left} of {folds.n} "
+                "rows to train on, and at least 2 are needed: use more folds or rows, or another "
+                "rule"
+            )
         pairs = folds.k * (folds.k - 1) // 2
         # The limit is on the losses of one γ and τ: a model without each pair of folds predicts
         # every row. 25 million of them take 200 MB.

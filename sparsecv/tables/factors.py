@@ -74,9 +74,9 @@ _RECIPES = {
 def _describe(column: Column, n: int, faults: Faults) -> None:
     """Add to ``faults`` what keeps a column of words from being a factor.
 
-    Text is no fault, except in the target. Dates and numbers that are not written plainly are. So
-    are more than ``MAX_LEVELS`` levels, and another level in every row, unless the column is
-    declared a factor.
+    Text is no fault, except in the target. Faults are dates and other types. Where the column is
+    not declared a factor, faults are also dates and numbers written as text, numbers beside a few
+    codes (``_codes``), more than ``MAX_LEVELS`` levels, and another level in every row.
 
     n: The number of rows.
     faults: Where it has a target, messages are for a user of the command; else they are for a user

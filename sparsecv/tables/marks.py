@@ -80,7 +80,8 @@ class Marks(NamedTuple):
 
         A mark of thousands may be left out; where it is there, it stands before every three digits
         of the whole part, and the number has no exponent. With points as decimal marks and commas
-        between thousands 1,234,567.5 and 1234567.5 are numbers; 1,23 and 0,123 are none.
+        between thousands 1,234,567.5 and 1234567.5 are numbers; 1,23 and 0,123 are none. The words
+        inf and infinity, in any case of their letters, are numbers.
         """
         plain = text.translate(_SAME_MARK.get(self.thousands, {}))
         if not _pattern(self).fullmatch(plain):

@@ -55,7 +55,8 @@ class Source:
         """The cells of some columns as text, row by row; a missing cell is an empty text.
 
         The result is empty without columns. Every column is read as a factor, whose cells are kept
-        as they are written, without the blanks around them.
+        as they are written, without the blanks around them. Codes of missing values are empty
+        texts, and so are NA and the like in files of text.
 
         columns: The names that --id of ``sparsecv predict`` gives. A name may occur twice; the
             texts stand in this order.

@@ -102,7 +102,7 @@ REFUSED = {
     "predict m.json good.csv": "cannot read m.json",
     "cv diabetes --folds loo --gamma 1 --rule stability": "use fewer folds",
     # what cannot go together
-    "cv some.csv --folds 12 --nested": "outer fold 1 of 12|11 rows",
+    "cv some.csv --folds 7 --nested --groups b": "folds of whole groups|4",
     "cv some.csv --folds size:6 --nested": "outer fold 1 of 12|11",
     "benchmark diabetes pears --gamma 1": "pears",
     "benchmark diabetes --folds 5,1000 --gamma 1": "1000 folds",

@@ -97,6 +97,15 @@ def test_splitters() -> None:
     assert make_folds(LeaveOneOut(), n).leave_one_out
 
 
+def test_a_fold_for_each_group_is_the_only_partition() -> None:
+    groups = np.array(["b", "a", "c"] * 4)
+    every, fewer = (make_folds(k, 12, seed=3, groups=groups) for k in (3, 2))
+    expected = make_folds("loo", 12, groups=groups)
+    np.testing.assert_array_equal(every.label, expected.label)
+    assert (every.kind, every.redraws, every.one_for_each) == ("custom", False, True)
+    assert (fewer.kind, fewer.redraws, fewer.one_for_each) == ("kfold", True, False)
+
+
 def test_groups() -> None:
     n = 12
     groups = np.repeat(np.arange(4), 3)

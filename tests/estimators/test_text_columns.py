@@ -237,6 +237,26 @@ CODED: dict[str, Any] = {
 }
 
 
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("cells", [[3, 1, 2], [True, False], [2.5, 1.0], ["u", "v", "w"]])
+def test_categories_of_numbers_and_truths_are_exported_where_cells_may_be_missing(
+    cells: list[Any], missing: bool
+) -> None:
+    column = pd.Series(pd.Categorical([*cells * 20][:40]))
+    column[5] = None if missing else column[5]
+    X, y = pd.DataFrame({"c": column, "a": np.arange(40) % 7}), np.sin(np.arange(40.0))
+    y += column.astype(str) == str(cells[0])
+    model = SparseRidge(tau=2, missing="mean").fit(X, y)
+    np.testing.assert_allclose(model.to_sklearn().predict(X), model.predict(X), rtol=1e-9)
+
+
+def test_categories_that_no_encoder_takes_are_refused_in_one_line() -> None:
+    pairs = pd.Categorical.from_codes(np.arange(40) % 2, [(1, 2), (2, 1)])  # type: ignore[list-item]
+    model = SparseRidge(tau=1).fit(pd.DataFrame({"c": pairs}), np.arange(40) % 2)
+    with pytest.raises(InputError, match=r"to_sklearn: column 'c' holds tuples .* astype\(str\)"):
+        model.to_sklearn()
+
+
 @pytest.mark.parametrize("kind", CODED)
 def test_a_category_is_a_factor_whatever_its_values(kind: str, tmp_path: Path) -> None:
     """Every kind of frame gives the same levels, and models take every other kind."""

@@ -186,6 +186,26 @@ def test_weights_count_rows() -> None:
     np.testing.assert_allclose(c.coef_, d.coef_)
 
 
+@pytest.mark.parametrize("optimizer", [SparseRidgeOptimizer, SparseRidgeCVOptimizer])
+def test_rows_and_weights_that_are_refused(optimizer: Any) -> None:
+    X, Y = system()
+    alone = np.where(np.arange(40)[:, None] == 7, [0, 0, 1.0, 0, 0], X * [1, 1, 0, 1, 1])
+    tiny = X * [1, 1, 1e-170, 1, 1]
+    for x, weights, says in (
+        (X, np.ones(41), r"sample_weight needs one number, or one for each of 40 rows"),
+        (X, np.arange(-1.0, 39.0), r"finite numbers >= 0"),
+        (X, np.full(40, np.nan), r"finite numbers >= 0"),
+        (X, "many", "sample_weight must hold numbers"),
+        (alone, np.arange(40) != 7, "column 2 of the library is zero, or nearly"),
+        (tiny, None, "column 2 of the library is zero, or nearly"),
+        (np.full(X.shape, "a"), None, "the library must hold numbers"),
+    ):
+        with pytest.raises(InputError, match=says):
+            optimizer(normalize_columns=True).fit(x, Y, sample_weight=weights)
+    found = optimizer().fit(X.astype(object), Y.astype(object), sample_weight=2)
+    np.testing.assert_array_equal(found.coef_, optimizer().fit(X, Y, sample_weight=2.0).coef_)
+
+
 def test_normalised_columns_and_unbiased_coefficients() -> None:
     X, Y = system(4)
     X *= 1e9  # unbias keeps coefficients below 1e-14 where columns are long
@@ -274,7 +294,8 @@ def test_what_cross_validation_is_refused_or_finds_nothing_in() -> None:
         ({"cv": 1}, "cv"),
         ({"max_size": 0}, "max_size"),
         ({"groups": np.zeros(40)}, "one trajectory"),
-        ({"groups": np.zeros(7)}, "one label per row"),
+        ({"groups": np.zeros(7)}, "one entry per row"),
+        ({"groups": ["a", 1, None, 2.0] * 10}, "row 2 has no group"),
     ):
         with pytest.raises(InputError, match=says):
             SparseRidgeCVOptimizer(**options).fit(X, Y)

@@ -187,10 +187,11 @@ default(rule="one-se", method="search") -> every tau
 default(rule="corrected", cv=OVERLAPPING) -> every row once
 default(rule="stability", cv=OVERLAPPING) -> every row exactly once
 default(rule="stability", cv=2) -> at least 3 folds
+default(X[:3], Y[:3], rule="stability", cv=3) -> leaves out two folds at once | 1 of 3 rows
 default(nested=1) -> nested must be True, False or outer folds >= 2; got 1
 default(nested="yes") -> nested must be
 default(nested=True, cv=PAIR) -> not as pairs of row indices
-default(nested=True, cv=40) -> outer fold 1 of 10, fitted to 36 rows: 40 folds need at least 40 rows
+default(nested=True, cv=39) -> outer fold 1 of 10, fitted to 36 rows: 39 folds need at least 39 rows
 default(nested=41) -> 41 folds need at least 41 rows
 ridge(tau="bic", constraints=Constraints(positive=True)) -> serves no signs or bounds
 # cells, names and rows
@@ -236,7 +237,7 @@ default(weights=["a"] * 40) -> numbers >= 0
 cv(groups=np.ones(3)) -> groups needs one entry per row
 cv(groups=group_missing(None), cv="loo") -> row 3 has no group
 cv(groups=mixed()) -> make all of them text
-cv(groups=np.arange(40) // 14, cv=3, nested=True) -> nested, outer fold 1 of 3 | folds of whole
+cv(groups=np.arange(40) // 10, cv=3, nested=2) -> nested, outer fold 1 of 2 | folds of whole
 # what a fitted model is asked
 default().alternatives(0) -> n must be
 default().alternatives(1.5) -> n must be

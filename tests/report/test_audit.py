@@ -66,6 +66,19 @@ def test_what_a_projection_cannot_give_names_the_rule_that_can() -> None:
     assert "--rule minimum" in audited(model._kept_fit(), None, Limits(None)).missing["nested"]
 
 
+def test_other_partitions_say_that_they_are_free_of_a_given_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_csv(Path("t.csv"), *five_columns())
+    command = ["cv", "t.csv", "--folds", "4", "--gamma", "1", "--rule", "minimum"]
+    for more in ([], ["--size", "3"]):
+        assert main([*command, *more, "--audit", "--no-nested"]) == 0
+        words = " ".join(capsys.readouterr().out.split())
+        assert "other partitions into folds the rule" in words
+        assert ("the rule, free to choose another size, takes exactly" in words) == bool(more)
+
+
 def test_nothing_is_computed_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = five_columns()
     model = SparseRidge(tau=2).fit(X, y)

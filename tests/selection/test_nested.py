@@ -72,6 +72,20 @@ def test_it_is_a_loop_over_fits(options: dict[str, Any]) -> None:
     assert not hasattr(plain, "nested_error_")
 
 
+@pytest.mark.parametrize("grouped", [False, True])
+def test_as_many_folds_as_rows_or_groups_are_leave_one_out_again(grouped: bool) -> None:
+    X, y = made(31, 3)
+    groups = np.arange(31) // 7 if grouped else None
+    k = 5 if grouped else 31
+    one, two = (
+        SparseRidgeCV(cv=cv, nested=3, rule="minimum", gammas=[1.0]).fit(X, y, groups=groups)
+        for cv in (k, "loo")
+    )
+    assert one.nested_error_ == pytest.approx(two.nested_error_, rel=1e-9)
+    with pytest.raises(InputError, match="random folds"):  # There is no other partition.
+        one.partitions(2)
+
+
 @pytest.mark.parametrize("cv", [2, "loo", GroupKFold(3)])
 def test_weights_and_groups_go_along(cv: Any) -> None:
     X, y = made(24, 3)

@@ -201,9 +201,9 @@ def test_a_command_imports_what_it_needs(command: str, without: set[str]) -> Non
 
 
 def test_an_error_to_expect_that_cannot_be_computed_is_said(capsys: Capture) -> None:
-    """Five rows of an outer fold cannot have the six folds that were asked for."""
+    """Five rows of an outer fold cannot have the folds of three rows that were asked for."""
     Path("t.csv").write_text(rows(6), encoding="utf-8")
-    document = run_json("cv", "t.csv", "--folds", "6", "--gamma", "1")
+    document = run_json("cv", "t.csv", "--folds", "size:3", "--gamma", "1")
     assert document["nested"] is None
     words = "note: the error to expect on new data is not computed: nested, outer fold 1 of 6"
     assert words in capsys.readouterr().err

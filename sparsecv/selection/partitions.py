@@ -30,7 +30,11 @@ def choices_by_partition(
     Raises InputError: Nothing is held out, or folds cannot be drawn again.
     """
     if result.study is None or not result.study.data.folds.redraws:
-        raise InputError("other partitions need SparseRidgeCV with random folds, such as cv=5")
+        why = "other partitions need SparseRidgeCV with random folds, such as cv=5"
+        if result.study is not None and result.study.data.folds.one_for_each:
+            unit = "row" if result.study.data.folds.groups is None else "group"
+            why += f"; here every {unit} is a fold, and there is no other partition"
+        raise InputError(why)
     data = result.study.data.rows_for("other partitions need")
     study, seed = result.study, result.study.settings.seed
     own = replace(study.settings, time_limit=0, prove="choice", compare=every, size=None)

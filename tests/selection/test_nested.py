@@ -82,7 +82,8 @@ def test_as_many_folds_as_rows_or_groups_are_leave_one_out_again(grouped: bool) 
         for cv in (k, "loo")
     )
     assert one.nested_error_ == pytest.approx(two.nested_error_, rel=1e-9)
-    with pytest.raises(InputError, match="random folds"):  # There is no other partition.
+    unit = "group" if grouped else "row"
+    with pytest.raises(InputError, match=f"every {unit} is a fold, and there is no other"):
         one.partitions(2)
 
 

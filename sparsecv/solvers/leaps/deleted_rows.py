@@ -198,7 +198,7 @@ def shared_tree(
     unwanted: NDArray[np.bool_] | None = None,
     n_best: int = 1,
 ) -> tuple[Leaps, NDArray[np.intp]]:
-    """The tree at its root, and the rows that the tree skips.
+    """The tree, with rows at its root, and the rows that the tree skips.
 
     Losses within a relative difference ``tie`` count as tied; deleting row i multiplies rounding by
     1/(1 − h_i), h_i its leverage, so that ``tie`` grows by 20u/min(1 − h_i), u the rounding unit,
@@ -213,6 +213,8 @@ def shared_tree(
     n_best: How many of the best supports of each size are wanted, for each row.
     """
     tree = Leaps(problem, sizes, rows, targets, n_best)
+    if not targets.size:
+        return tree, np.empty(0, dtype=np.intp)
     tree.begin()
     now, one_minus_leverage = tree.lists.now[0], tree.tree.one_minus_leverage[0]
     skip = problem.yy - targets * targets < SIX_DIGITS_OF_SQUARES * problem.yy

@@ -42,6 +42,7 @@ ROWS = "solvers/test_row_deletion.py solvers/test_left_out.py"
 LEAPS = "matrix/test_doors.py solvers/test_all_sizes.py solvers/test_certified_solvers.py"
 FOLDS = "design/test_folds.py design/test_design.py cv/test_invariance.py cv/test_engine.py"
 RULES = "cv/test_results.py selection/test_rules.py selection/test_criteria_of_r.py"
+COUNTED = "solvers/test_counted_units.py"
 CHECKS = "test_verify.py"
 FAULTS = (
     # Bounds.
@@ -299,9 +300,30 @@ FAULTS = (
     Fault(
         "the checker takes the error of rounded coefficients for the exact one",
         "verify.py",
-        "off = isqrt((length * self.off >> 64) + 1) + 1",
-        "off = 0 * length",
+        "moved = isqrt((length * self.off >> 64) + 1) + 1",
+        "moved = 0 * length",
         CHECKS,
+    ),
+    Fault(
+        "a unit of one column counts once, whatever it counts",
+        "solvers/core/constraints.py",
+        "self.grouped or self.weighted,",
+        "self.grouped,",
+        COUNTED,
+    ),
+    Fault(
+        "an open node says nothing of sizes above its number of columns where units count more",
+        "solvers/leaps/open_nodes.py",
+        "(sizes <= fits.high) | problem.constraints.weighted",
+        "sizes <= fits.high",
+        COUNTED,
+    ),
+    Fault(
+        "every support of the full size is the only one",
+        "solvers/leaps/all_sizes.py",
+        "everything &= np.diff(row, prepend=-1) > 0",
+        "pass",
+        COUNTED,
     ),
     Fault(
         "the checker follows a tree that lost its last leaf",

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.model_selection import KFold
 from support.counted_attacks import counted_units, problem_of
 from support.fresh import draws
-from support.inside import UnitConstraints
+from support.inside import Limits, UnitConstraints
 
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV
 from sparsecv.errors import InputError, UnprovedWarning
-from sparsecv.solvers import SparseRidgeProblem, solve, support_path
+from sparsecv.solvers import SparseRidgeProblem, best_subsets_rows_deleted, solve, support_path
 
 
 def test_no_search_errs_where_units_count_more_than_once() -> None:
@@ -57,6 +59,27 @@ def test_a_size_above_the_number_of_columns_loses_as_much_as_all_columns() -> No
     problems = [SparseRidgeProblem.from_rows(given.data, tau=tau, **how) for tau in (3, 4)]
     losses = [problem.data_loss(1.0) for problem in problems]
     assert 0.0 < losses[0] == losses[1]
+
+
+def test_open_nodes_answer_sizes_above_their_number_of_columns() -> None:
+    """Each unit has one column, and some count more: a tree that is cut brackets every fold."""
+    rules = UnitConstraints.of(6, cost=[2, 2, 1, 1, 3, 1])
+    every = [np.array(one) for k in range(7) for one in combinations(range(6), k)]
+    counts, sizes = np.array([rules.size_of(one) for one in every]), np.arange(1, 11)
+    for note, rng in draws(6, 92):
+        X = rng.standard_normal((14, 6))
+        y = X @ [1.0, 0.9, 0.8, 0.7, 0.0, 0.0] + 0.8 * rng.standard_normal(14)
+        problem = problem_of(X, y, 1.0, rules)
+        limits = Limits(node_limit=int(rng.integers(1, 8)))
+        found, _, _ = best_subsets_rows_deleted(problem, X, y, sizes=sizes, limits=limits)
+        for i in np.setdiff1d(np.arange(14), found.skipped).tolist():
+            left = problem_of(np.delete(X, i, axis=0), np.delete(y, i), 1.0, rules)
+            objectives = np.array([left.objective(one) for one in every])
+            for t, size in enumerate(sizes.tolist()):
+                best = every[int(np.where(counts <= size, objectives, np.inf).argmin())]
+                residual = float(y[i] - X[i, best] @ left.fit(best).coef)
+                inside = found.low[t, i] - 1e-9 <= residual <= found.high[t, i] + 1e-9
+                assert inside, f"{note}, row {i}, size {size}"
 
 
 def test_no_column_of_a_factor_is_left_in_some_folds() -> None:

@@ -75,9 +75,9 @@ WINGS = (
     "solvers/core/certificate_file/",
     "solvers/solution/",
 )
-# At most so many names are taken out of solvers/, so many functions begin a tree of all sizes, and
-# so many files are entered by a default fit of ten columns.
-# A number here is lowered where fewer are needed, and is never raised.
+# These numbers are the most names that are taken out of solvers/, the most functions that begin a
+# tree of all sizes, and the most files that a default fit of ten columns enters. A number here is
+# lowered where fewer are needed, and is never raised.
 MOST_ACROSS_THE_DOOR, MOST_BEGIN_A_TREE, MOST_FILES_OF_A_FIT = 87, 5, 55
 # What users and tests call: these modules alone import wings, and nothing of the core imports them.
 OPENS_WINGS = ("estimators/", "cli/", "wings/", "__init__/", "solvers/__init__/")

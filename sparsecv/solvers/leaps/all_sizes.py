@@ -136,9 +136,8 @@ class SizesTree:
         closed = (bound > objective * (1.0 + BOUND_SHARE)) | (status is Status.OPTIMAL)
         proved = closed & certain(objective, margin + lost, problem.yy, problem.data.off)
         if not problem.constraints.bounded:
-            # All columns are one support, so that none is better. What rounding leaves open is how
-            # far the objective of its fit is from the optimum. Where units count more than once,
-            # the list of that size has smaller supports behind the first.
+            # All columns are one support, so that none is better: its own fit alone is looked at.
+            # Smaller supports stand behind it in its list where units count more than once.
             everything = self.sizes[row] >= problem.constraints.cost.sum()
             everything &= np.diff(row, prepend=-1) > 0
             for i in np.flatnonzero(everything & ~proved).tolist():

@@ -21,8 +21,8 @@ from .table import TreeTable
 
 NOW = np.dtype(
     [
-        ("level", np.int64),  # of the node whose child comes next
-        ("nodes", np.int64),  # searched so far
+        ("level", np.int64),  # the level of the node whose child comes next
+        ("nodes", np.int64),  # how many nodes were searched so far
         ("tie", np.float64),  # relative difference of losses below which rounding may reverse an
         # order, beside the difference ``tied_loss``
         ("tied_loss", np.float64),  # difference of losses that rounding of ``full`` alone makes
@@ -34,7 +34,7 @@ NOW = np.dtype(
         ("dependent", np.float64),  # |y|² where columns are determined by others, which leave
         # first; 0 where there are none, and where units have several columns or bounds
         ("rank", np.int64),  # how many of the best supports of each size are wanted
-        ("margin", np.float64),  # of these, the ones whose loss is above the least by this share
+        ("margin", np.float64),  # supports are listed up to this share above the least loss
         ("improvement", np.float64),  # share of the objective that a support must be better by
     ],
     align=True,
@@ -54,13 +54,12 @@ class Lists(NamedTuple):
     loss: Annotated[Array, "sizes problems length"]
     n: Annotated[Ints, "sizes problems"]  # the length of every list
     max_kept: Annotated[Array, "sizes problems"]  # a support of larger loss is not entered
-    max_searched: Annotated[Array, "sizes problems"]  # a node of larger loss is not searched for
-    # this size
+    max_searched: Annotated[Array, "sizes problems"]  # a size skips nodes of larger loss
     next_wanted: Ints  # (sizes,): the least wanted size ≥ s, for every s
     weighted: int  # 1 where a unit counts more than once in a size: a support then answers every
     # size from its own on
     support: Annotated[Mask, "words"]  # the support that is entered next
-    now: Any  # of NOW
+    now: Any  # the state of the search, a record of the type NOW
 
 
 def new_lists(
@@ -121,7 +120,7 @@ class Chain(NamedTuple):
     child_block: Annotated[Array, "p rest"]  # the same of a child before it is put in order
     child_whole: Annotated[NDArray[np.int8], "m"]
     source: Annotated[Ints, "m"]  # a child's free members in its parent's order
-    start: Annotated[Ints, "m"]  # where their columns begin, before the child is put in order
+    start: Annotated[Ints, "m"]  # a member's columns begin here until the child is put in order
     places: Annotated[Ints, "p"]  # the order in which a child takes over its columns
     square: Annotated[Array, "w w"]  # work space
     coef: Annotated[Array, "w"]  # work space
@@ -186,8 +185,7 @@ class LeapsTree(NamedTuple):
     weighted: int  # 1 where a unit counts more than once in a size
     bounded: int  # 1 where coefficients have bounds
     gathers: int  # 1 where the supports that are entered are handed out and not listed
-    columns_of: Annotated[Array, "p+1 p+1"]  # the triangular factor R, one column of R per row,
-    # without what columns leave of y
+    columns_of: Annotated[Array, "p+1 p+1"]  # row j has column j of R; what is left of y is 0
     A: Annotated[Array, "m p p"]  # by level, columns of free members only
     diagonal: Annotated[Array, "m p"]  # by level: diagonal of A
     known_row: Annotated[Ints, "m p"]  # by level: 1 where the column's row of A is computed

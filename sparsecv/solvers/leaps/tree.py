@@ -32,8 +32,8 @@ class Leaps:
     """One tree for the best supports of some sizes of a problem, or of problems that lack a row.
 
     The tree numbers the units of ``table``. ``inner`` holds the sizes that it searches for: those
-    of ``sizes``, at most ``most``, as zero columns fill a support up. The search
-    may stop after any node, and :meth:`run` goes on from there.
+    of ``sizes``, at most ``most``, as zero columns fill a support up. The search may stop after any
+    node, and :meth:`run` goes on from there.
 
     problem: The problem, with all rows.
     sizes, shape (τ,): Support sizes wanted: numbers of units, or what units count together.

@@ -352,9 +352,11 @@ class Search:
     def run(self, limits: Limits, pause: float = np.inf) -> Status | None:
         """Search until no node is open or a limit is reached; a further call goes on from there.
 
-        limits: A limit of nodes counts those of earlier calls, too.
+        limits: A limit of nodes counts those of earlier calls, too, and the root for one. Every
+            thread gets the nodes that are left, so that threads may go beyond it by a chunk each.
         pause: The search returns None once its relaxations have taken the time in which enumeration
             visits this many supports.
+        Returns: OPTIMAL where no node is open, the limit that was reached, or None.
         """
         with ExitStack() as stack:
             pool: ThreadPoolExecutor | None = None

@@ -57,7 +57,9 @@ class IntegerScale(NamedTuple):
     def rounded(self, betas: Array, bits: int) -> tuple[list[Point], Array]:
         """Rows of coefficients as the checker reads them, and as those of the solved columns.
 
-        bits: Of the largest number of every row.
+        betas, shape (r, p): Coefficients of the solved columns.
+        bits: The largest whole number of a row has so many bits, or more where it is that large.
+        Returns: A point for every row, and the rounded coefficients of solved columns, (r, p).
         """
         values = betas * self.ratio
         powers = np.maximum(0, bits - np.frexp(np.abs(values).max(axis=1, initial=0.0))[1])

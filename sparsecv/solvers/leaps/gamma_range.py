@@ -295,9 +295,12 @@ class Pieces(NamedTuple):
 class GammaRange:
     """The search over a range of γ for the supports of some problems.
 
-    problems: Training problems of the same p columns, at most 64.
-    sizes, shape (sizes,): Increasing.
+    problems: Training problems of the same p columns, at most 64, without constraints.
+    sizes, shape (sizes,): From 1 to p, increasing.
+    limits: Where one of them is reached supports stay unknown.
     shared: Where the problems each lack one row, that tells it; one tree then serves all of them.
+    n_trees, status: What :meth:`run`, which is called once, has searched, and how it has ended.
+    lengths, shape (problems, 2): The length of every problem's y, and its square.
     """
 
     def __init__(
@@ -395,6 +398,11 @@ class GammaRange:
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Divide a cell among the supports of one size.
 
+        ``_found`` gets the pieces of the problems that are divided. A problem without a finished
+        tree at both ends of the cell fails.
+
+        s, numbers: The position of the size, and the positions of the problems.
+        a, b: What is known at the lower and at the upper end of the cell.
         Returns, shape (numbers,) each: Whether that failed, and whether it failed because the best
             support is open at both ends of the cell.
         """

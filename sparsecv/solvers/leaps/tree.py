@@ -300,7 +300,9 @@ class Leaps:
         return Leaves.at_zero(np.concatenate(states), p)
 
     def open_bound(self) -> Array:
-        """For every size a lower bound on the objectives of the supports that were not searched.
+        """Lower bounds on the objectives of the supports that were not searched, shape (τ,).
+
+        They are in the order of ``sizes``, of a tree of one problem.
 
         The children of the current path that still wait, at every level up to the current one, hold
         all these supports. A child's supports have at least the loss of the node and what leaving

@@ -353,7 +353,10 @@ class ShiftedForm(NamedTuple):
     def parts(self, beta: Array) -> tuple[Array, Array]:
         """The dual bound at some coefficients, as a constant and worths of columns, less rounding.
 
-        See :class:`~sparsecv.solvers.core.leaves.DualForm`.
+        See :class:`~sparsecv.solvers.core.leaves.DualForm`. On entry ε < γ and XᵀX + (ε/2)I ⪰ 0.
+        Bounds on coefficients are passed over, which keeps the bound.
+
+        beta, shape (m, columns of the form): Coefficients of m nodes.
         """
         gram, half, ridge = self.gram, self.epsilon / 2.0, self.gamma / 2.0
         terms = gram.terms(ridge)._replace(w=np.full(gram.b.size, ridge - half))

@@ -132,7 +132,8 @@ class GramForm:
     ) -> GramForm:
         """Form the matrices of units: groups of columns, columns with bounds, or single columns.
 
-        units: Numbers of units of the problem, whose order the result has.
+        units: Numbers of units of the problem, increasing.
+        limits: Where they leave no time for eigenvalues, the diagonal D is 0.
         """
         asked, rows = problem.constraints, problem.rows
         if not (asked.grouped or asked.bounded):

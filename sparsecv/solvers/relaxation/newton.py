@@ -137,7 +137,12 @@ def signs_fit(s, n, m, work):
 
 @kernel(inner=True)
 def newton_direction(s, n, work):
-    """Write the step d of the first n active columns to ``work.d``, and Qd to ``work.h``."""
+    """Write the step d of the first n active columns to ``work.d``, and Qd to ``work.h``.
+
+    On entry ``work.move`` is what :func:`solve_leading` has written for these n columns.
+
+    s: √λ.
+    """
     h, Q = work.h, work.form.Q
     p = h.shape[0]
     for j in range(p):

@@ -316,9 +316,11 @@ class SupportGrower:
         return [columns[a:b] for a, b in pairwise(ends)]
 
     def _members(self, supports: NDArray[np.int64]) -> tuple[NDArray[np.intp], Support]:
-        """The supports of units of the search that columns of the problem belong to, and these.
+        """The columns of supports of the search.
 
-        supports: One support in each row. Columns follow support by support, each increasing.
+        supports: Units of the search, one support in each row, ended by −1.
+        Returns: For every column its row, and the column of the problem. Rows follow one another,
+            and columns increase in each.
         """
         # A support ends by −1, which marks the last place of a row, where no unit is.
         inside = np.zeros((len(supports), self.units.size + 1), dtype=bool)

@@ -1,11 +1,15 @@
-"""The arrays of a ledger: their first axis is γ, and they grow by rows that know nothing."""
+"""What ledgers are made of: arrays whose first axis is γ, which grow by rows that know nothing."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ..solvers.supports.path import GrownUnits
 
 Array = NDArray[np.float64]
 Support = NDArray[np.intp]
@@ -24,6 +28,11 @@ class GammaArrays:
         for name, row in empty.items():
             setattr(self, name, row[None][:0])
 
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return len(next(iter(self.named().values())))
+
     def grow(self, rows: int) -> None:
         """Give every array so many rows more."""
         for name, row in self._empty.items():
@@ -33,6 +42,79 @@ class GammaArrays:
     def named(self) -> dict[str, NDArray[Any]]:
         """The arrays by name."""
         return {name: getattr(self, name) for name in self._empty}
+
+
+class GammaLedger:
+    """What is known of some training problems at every γ and size, which both may be added.
+
+    taus: The sizes, in increasing order.
+    gammas: The γ of every row. The arrays may have further rows, which have no γ yet.
+    grown: By problem and γ from where its search without a proof goes on to larger sizes.
+    arrays: All arrays that have a row for every γ; a ledger sets them when it is made.
+    sized: Those of ``arrays`` whose second axis is the size.
+    """
+
+    arrays: Sequence[GammaArrays]
+    sized: Sequence[GammaArrays]
+
+    def __init__(self, taus: NDArray[np.intp]) -> None:
+        self.taus = taus
+        self.gammas: list[float] = []
+        self.grown = defaultdict[int, dict[float, GrownUnits]](dict)
+
+    def rows_of(self, gammas: Sequence[float]) -> list[int]:
+        """The rows of some γ, each of which gets one where it has none."""
+        self.add([gamma for gamma in dict.fromkeys(gammas) if gamma not in self.gammas])
+        return [self.gammas.index(gamma) for gamma in gammas]
+
+    def add(self, gammas: Sequence[float]) -> list[int]:
+        """Give every γ a row in which nothing is known; return the numbers of the rows."""
+        first, needed = len(self.gammas), len(self.gammas) + len(gammas)
+        self.gammas += gammas
+        for arrays in self.arrays:
+            # The number of rows doubles, so that copies stay few.
+            if needed > (rows := arrays.rows):
+                arrays.grow(max(needed - rows, rows))
+        return list(range(first, needed))
+
+    def go_on_from(self, smaller: Self) -> bool:
+        """Take over what a ledger of fewer sizes knows, if its sizes are the first of this ledger.
+
+        Nothing may be known here before.
+
+        Returns: Whether they are; else nothing is taken over.
+        """
+        m, rows = smaller.taus.size, len(smaller.gammas)
+        if not np.array_equal(self.taus[:m], smaller.taus):
+            return False
+        self.add(smaller.gammas)
+        for new, old in zip(self.sized, smaller.sized, strict=True):
+            known = old.named()
+            for name, array in new.named().items():
+                array[:rows, :m] = known[name][:rows]
+        self.grown.update((j, dict(of_problem)) for j, of_problem in smaller.grown.items())
+        return True
+
+    def rows_by_sizes_to_grow(
+        self, rows: Sequence[int], j: int
+    ) -> list[tuple[list[int], NDArray[np.intp]]]:
+        """Some rows, divided by the sizes that a search of problem j has to grow supports of there.
+
+        A search that goes on from where one of smaller sizes has ended grows the larger sizes
+        alone. Rows at which no size is left are in no part.
+        """
+        n_left = np.array(
+            [
+                self.taus.size if of_gamma is None else (self.taus > of_gamma.size).sum()
+                for of_gamma in (self.grown[j].get(self.gammas[g]) for g in rows)
+            ],
+            dtype=np.intp,
+        )
+        some = np.array(rows, dtype=np.intp)
+        return [
+            (some[n_left == number].tolist(), self.taus[-number:])
+            for number in np.unique(n_left[n_left > 0]).tolist()
+        ]
 
 
 class Models(GammaArrays):

@@ -243,10 +243,8 @@ def _by_solver(
     solver = "estimate" if searches else "heuristic"
     parts = list[tuple[list[int], NDArray[np.intp], str]]()
     for same_solver, name in ((easy, solver), (hard, "heuristic")):
-        sizes = [ledger.sizes_to_grow(g, j) for g in same_solver]
-        for number in sorted({one.size for one in sizes} - {0}):
-            some = [g for g, one in zip(same_solver, sizes, strict=True) if one.size == number]
-            parts.append((some, ledger.taus[-number:], name))
+        by_sizes = ledger.rows_by_sizes_to_grow(same_solver, j)
+        parts += [(some, sizes, name) for some, sizes in by_sizes]
     return parts
 
 

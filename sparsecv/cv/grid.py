@@ -20,7 +20,7 @@ MIN_GAIN = 1e-4
 
 
 def grown_grid(
-    visit: Callable[[Sequence[float]], None],
+    visit: Callable[[Sequence[float]], object],
     score: Callable[[float], float],
     spent: Callable[[], bool],
     blurred: Callable[[float], bool],

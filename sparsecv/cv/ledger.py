@@ -16,7 +16,6 @@ Errors are sums of squared errors over the rows that a fold holds out.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,8 +35,7 @@ from ..solvers.leaps.deleted_rows import DeletedRowSubsets, deleted_fits
 from ..solvers.leaps.gamma_trees import Listed
 from ..solvers.leaps.open_nodes import prediction_ranges
 from ..solvers.ridge_fits import SupportPath
-from ..solvers.supports.path import GrownUnits
-from .arrays import MODEL, CellProofs, Models, SearchWork, Supports
+from .arrays import MODEL, CellProofs, GammaLedger, Models, SearchWork, Supports
 from .fold_bounds import bounds_along_gamma, objective_gap_bound, squared_error_bounds
 from .margins import Margins
 from .needs import Known
@@ -56,11 +54,9 @@ MIN_RESIDUAL_SHARE = 1e-5
 MAX_UPPER = 1e290
 
 
-class Ledger:
+class Ledger(GammaLedger):
     """Answers, incumbents and intervals of all problems, in arrays of shape (γ, τ, k + 1).
 
-    taus: The sizes, in increasing order.
-    gammas: The γ of every row. The arrays may have further rows, which have no γ yet.
     first_rows: The rows that were added first, whose trees tell whether one is tried at other γ.
     status, history: For every γ the worst limit that was reached, and the steps of Algorithm 1.
     answer: The models that answer the problems.
@@ -69,23 +65,23 @@ class Ledger:
     work: What the searches at every γ have taken.
     supports: Every distinct support, in the order of its first use; models name them by number.
     listed: By problem what the trees of its proofs have listed, for its proofs at other γ.
-    grown: By problem and γ from where its search without a proof goes on to larger sizes.
     margins: Says how far rounding may have moved the errors of answers.
     """
 
     def __init__(
         self, data: FoldData, taus: NDArray[np.intp], gammas: Sequence[float] = ()
     ) -> None:
-        self.data, self.taus = data, taus
-        self.gammas: list[float] = []
+        super().__init__(taus)
+        self.data = data
         self.first_rows: list[int] = []
         self.status: list[Status] = []
         self.history: list[list[list[float]]] = []
         shape = taus.size, self.k + 1
         self.answer, self.incumbent = Models(shape), Models(shape)
         self.cells, self.work, self.supports = CellProofs(shape), SearchWork(taus.size), Supports()
+        self.sized = self.answer, self.incumbent, self.cells
+        self.arrays = *self.sized, self.work
         self.listed: dict[int, Listed] = {}
-        self.grown = defaultdict[int, dict[float, GrownUnits]](dict)
         self.margins = Margins(data)
         self.add(gammas)
 
@@ -105,40 +101,17 @@ class Ledger:
         taus: The sizes of the new ledger, increasing. If there are others than those of this ledger
             before its last size, nothing is known there.
         """
-        other, rows, m = Ledger(self.data, taus), len(self.gammas), self.taus.size
-        if not np.array_equal(taus[:m], self.taus):
-            return other
-        other.add(self.gammas)
-        for name in ("answer", "incumbent", "cells"):
-            new = getattr(other, name).named()
-            for own, array in getattr(self, name).named().items():
-                new[own][:rows, :m] = array[:rows]
-        other.work.seconds[:rows] = self.work.seconds[:rows]
-        other.first_rows, other.status = self.first_rows, self.status.copy()
-        other.supports = self.supports
-        other.grown.update((j, dict(of_problem)) for j, of_problem in self.grown.items())
+        other, rows = Ledger(self.data, taus), len(self.gammas)
+        if other.go_on_from(self):
+            other.work.seconds[:rows] = self.work.seconds[:rows]
+            other.first_rows, other.status = self.first_rows, self.status.copy()
+            other.supports = self.supports
         return other
-
-    def rows_of(self, gammas: Sequence[float]) -> list[int]:
-        """The rows of some γ, each of which gets one where it has none."""
-        self.add([gamma for gamma in gammas if gamma not in self.gammas])
-        return [self.gammas.index(gamma) for gamma in gammas]
-
-    def sizes_to_grow(self, g: int, j: int) -> NDArray[np.intp]:
-        """The sizes of problem j at the γ of row g beyond those that it goes on from."""
-        grown = self.grown[j].get(self.gammas[g])
-        return self.taus if grown is None else self.taus[self.taus > grown.supports.shape[1]]
 
     def add(self, gammas: Sequence[float]) -> list[int]:
         """Give every γ a row in which nothing is known; return the numbers of the rows."""
-        first, needed = len(self.gammas), len(self.gammas) + len(gammas)
-        rows = list(range(first, needed))
+        rows = super().add(gammas)
         self.first_rows = self.first_rows or rows
-        # The number of rows doubles, so that copies stay few.
-        if needed > self.cells.exact.shape[0]:
-            for arrays in (self.answer, self.incumbent, self.cells, self.work):
-                arrays.grow(max(needed - first, first))
-        self.gammas += gammas
         self.status += [Status.OPTIMAL] * len(gammas)
         self.history += [[] for _ in gammas]
         return rows

@@ -58,6 +58,13 @@ class Batch:
     all_or_none: bool = False
 
 
+# A function that does one unit of work, which may run in another thread or process.
+Unit = Callable[..., Any]
+# The arguments of every call of such a function, besides what all calls share and the limits.
+Tasks = Sequence[tuple[Any, ...]]
+# Runs units of work as ``Study.run`` does: (text for progress reports, function, what all calls
+# share, tasks) → results in the order of the tasks, None of a unit that was left out.
+RunUnits = Callable[[str, Unit, Any, Tasks], list[Any]]
 # A function that runs the units of a batch, enters their results into the ledger, and returns how
 # the units have ended, in any order.
 Run = Callable[[Batch], list[Status]]

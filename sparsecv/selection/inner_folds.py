@@ -18,8 +18,8 @@ whole fold of a table whose rows are not in memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import combinations
+from collections.abc import Sequence
+from itertools import combinations, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,25 +27,15 @@ from numpy.typing import NDArray
 
 from ..cv.grid import grown_grid
 from ..cv.plan import RunPlan
-from ..cv.progress import Late, OutOfTime, all_done
+from ..cv.progress import OutOfTime, RunUnits
 from ..cv.settings import DEFAULT_GAMMAS
+from ..cv.splits import Split, SplitLedger, Splits
 from ..design.design import Array
 from ..design.fold_data import FoldData
 from ..design.folds import Index, make_folds
 from ..solvers.core.error_margin import MAX_SHARED
-from ..solvers.core.limits import Limits
 from ..solvers.core.rounding import exact_margin, left_of_perfect_fits
-from ..solvers.paths import support_path
-from ..solvers.supports.path import GrownUnits
 from .weights import AVERAGE, SizeRound, model_weights, proof_nodes, soft_least, worth_more_sizes
-
-# A function that does one unit of work, which may run in another thread or process.
-Unit = Callable[..., Any]
-# The arguments of every call of such a function.
-Tasks = Sequence[tuple[Any, ...]]
-# Runs units of work as ``Study.run`` does: (text for progress reports, function, data of all calls,
-# tasks) → results in the order of the tasks.
-Run = Callable[[str, Unit, Any, Tasks], list[Any]]
 
 
 class FoldWeights(NamedTuple):
@@ -77,185 +67,50 @@ class InnerModel(NamedTuple):
     tests: dict[int, Index]
 
 
-class _InnerModels:
-    """Squared errors of inner models at the γ visited so far, and what is proved of the models.
+class InnerFolds(Splits):
+    """The inner models of all blocks as splits: a set is what a model predicts for one block.
 
-    The supports of an inner model and their proofs are functions of its training rows alone.
-
-    data: The rows in their outer folds.
     models: The inner models.
-    solver: The solver of the first fits, as of :attr:`RunPlan.model_solver`.
-    taus: The sizes τ of all models.
-    errors: For every γ, inner model and block that it serves the squared errors summed, shape (τ,).
-    margins: As ``errors``: how far rounding may have moved each; ∞ where nothing is proved, and
-        there are more than ``MAX_SHARED`` columns.
-    grown: For every inner model and γ from where its search without a proof goes on to more sizes.
-    proved: For every γ whether the supports are proved to be the best, shape (inner model, τ).
-    tried: For every γ whether a proof of the supports has been tried, shape (inner model, τ).
+    block_of, shape (sets,): The block whose weights a set decides.
     """
 
-    def __init__(
-        self,
-        data: FoldData,
-        models: Sequence[InnerModel],
-        taus: Index,
-        run: Run,
-        solver: str,
-        smaller: _InnerModels | None = None,
-    ) -> None:
-        """Take models of which nothing is known.
+    def __init__(self, data: FoldData, models: Sequence[InnerModel]) -> None:
+        self.data, self.models = data, models
+        # The grid of a block ends where rounding moves errors, those of estimates included.
+        self.bounds_estimates = data.p <= MAX_SHARED
+        self.block_of = np.array([b for model in models for b in model.tests], dtype=np.intp)
+        first = np.cumsum([0, *(len(model.tests) for model in models)])
+        self.sets_of = [np.arange(*ends) for ends in pairwise(first.tolist())]
 
-        smaller: The same models at fewer sizes, whose searches go on at the γ that they visited.
+    def split(self, m: int) -> Split:
+        """The m-th inner model."""
+        train, tests = self.models[m]
+        first, *others = tests.values()
+        fold = self.data.one_fold(train, first)
+        # The other sets are predicted by the same model, for which only their rows are scaled.
+        folds = [fold, *(self.data.one_fold(train, test, fold) for test in others)]
+
+        def sets(columns: Index | None) -> list[tuple[Array, Array]]:
+            return [one.held_out(0, columns) for one in folds]
+
+        return Split(fold.training(0), sets, columns=np.empty(0, dtype=np.intp))
+
+    def counting(self, weights: Sequence[Array]) -> NDArray[np.bool_]:
+        """The pairs (γ, τ) at which models count, shape (γ, τ, model).
+
+        weights: For every block the weights (γ, τ) of its models. An inner model counts where a
+            block that it serves has a weight above 0.
         """
-        self.models, self.taus, self._solver = models, taus, solver
-        self._data, self._run, self._smaller = data, run, smaller
-        self.grown: list[dict[float, GrownUnits]] = [{} for _ in models]
-        self.errors = dict[float, list[dict[int, Array]]]()
-        self.margins = dict[float, list[dict[int, Array]]]()
-        self.proved = dict[float, NDArray[np.bool_]]()
-        self.tried = dict[float, NDArray[np.bool_]]()
-
-    def visit(self, gammas: Sequence[float]) -> None:
-        """Compute the errors at some γ; a γ that was visited before costs nothing.
-
-        Raises OutOfTime: The time is over, and the grace after it.
-        """
-        new = [gamma for gamma in dict.fromkeys(gammas) if gamma not in self.errors]
-        if not new:
-            return
-        old = self._smaller
-        if old is not None and not all(gamma in one for one in old.grown for gamma in new):
-            old = None
-        known, before = (0, self.grown) if old is None else (old.taus.size, old.grown)
-        every = [(m, np.array(new), self.taus[known:]) for m in range(len(self.models))]
-        unit = Late.AFTER_GRACE.unit(_inner_errors)
-        found = self._computed("inner folds", unit, every, self._solver, None, before)
-        results = all_done(found)
-        for of_model, result in zip(self.grown, results, strict=True):
-            of_model |= result[3]
-        for g, gamma in enumerate(new):
-            for i, values in enumerate((self.errors, self.margins)):
-                values[gamma] = [
-                    {b: of_block[g] for b, of_block in zip(model.tests, result[i], strict=True)}
-                    for model, result in zip(self.models, results, strict=True)
-                ]
-            self.proved[gamma] = np.array([result[2][g] for result in results])
-            if old is not None:
-                self._put_before(gamma, old)
-            # What the first fits have proved needs no further proof.
-            self.tried[gamma] = self.proved[gamma].copy()
-
-    def _put_before(self, gamma: float, smaller: _InnerModels) -> None:
-        """Put what is known of smaller sizes at one γ before what is known of the others."""
-        for values, known in ((self.errors, smaller.errors), (self.margins, smaller.margins)):
-            for of_model, first in zip(values[gamma], known[gamma], strict=True):
-                of_model |= {b: np.append(first[b], of_model[b]) for b in of_model}
-        self.proved[gamma] = np.hstack([smaller.proved[gamma], self.proved[gamma]])
-
-    def _computed(
-        self,
-        what: str,
-        unit: Unit,
-        fits: Tasks,
-        solver: str,
-        nodes: int | None,
-        grown: list[dict[float, GrownUnits]] | None = None,
-    ) -> list[Any]:
-        """Results of :func:`_inner_errors`, in the order of the fits; None of one left out.
-
-        what: The text of the progress reports.
-        unit: The function, which may be left out where its time is up.
-        fits: The number of an inner model, the γ and the sizes of every fit.
-        nodes: The most nodes of a search at a γ; None for no limit.
-        grown: For every inner model, as of :func:`~sparsecv.solvers.paths.support_path`.
-        """
-        tasks = list[tuple[Any, ...]]()
-        for m, gammas, taus in fits:
-            rows = self.models[m].train, list(self.models[m].tests.values())
-            before = None if grown is None else grown[m]
-            tasks.append((*rows, gammas, taus, solver, before, nodes))
-        return self._run(what, unit, self._data, tasks)
-
-    def of_block(self, gamma: float, b: int, margins: bool = False) -> Array:
-        """Squared errors, summed over all inner models that serve block b, shape (τ,).
-
-        margins: Whether to sum how far rounding may have moved the errors instead.
-        """
-        values = (self.margins if margins else self.errors)[gamma]
-        parts = [of_model[b] for of_model in values if b in of_model]
-        return np.asarray(sum(parts, np.zeros(self.taus.size)))
-
-    def exact(self, gammas: Array, weights: Sequence[Array]) -> bool:
-        """Whether rounding moves no sum of errors that carries weight by a noticeable share.
-
-        gammas, weights: As of :meth:`pairs_to_do`.
-        """
-        room = self._data.rounding * self._data.total
-        for b, of_block in enumerate(weights):
-            for gamma, counts in zip(gammas.tolist(), of_block > 0.0, strict=True):
-                most = exact_margin(self.of_block(gamma, b), room)
-                if (counts & ~(self.of_block(gamma, b, margins=True) <= most)).any():
-                    return False
-        return True
-
-    def pairs_to_do(
-        self, done: dict[float, NDArray[np.bool_]], gammas: Array, weights: Sequence[Array]
-    ) -> list[tuple[int, NDArray[np.bool_]]]:
-        """The pairs (γ, τ) at which inner models count and are not done.
-
-        done: :attr:`proved` or :attr:`tried`.
-        gammas, shape (γ,): Visited γ.
-        weights: For every block the weights of its models, shape (γ, τ), at these γ and all sizes.
-            An inner model counts where a block that it serves has a weight above 0.
-        Returns: Numbers of inner models with such pairs, and the pairs, shape (γ, τ).
-        """
-        found = []
-        for m, model in enumerate(self.models):
-            counts = np.any([weights[b] > 0.0 for b in model.tests], axis=0)
-            missing = counts & ~np.array([done[gamma][m] for gamma in gammas.tolist()])
-            if missing.any():
-                found.append((m, missing))
-        return found
-
-    def prove(
-        self, gammas: Array, pairs: list[tuple[int, NDArray[np.bool_]]], nodes: int | None
-    ) -> bool:
-        """Try to prove inner models, and take the errors of supports that are proved.
-
-        A proof is tried at every γ and at every size that some pair has. What is not proved then
-        would not be proved by another try, which would end at the same limits.
-
-        gammas, pairs: As :meth:`pairs_to_do` takes and returns them.
-        nodes: The most nodes of a proof at a γ; None for no limit.
-        Returns: Whether anything was proved, so that errors may have changed.
-        """
-        fits = [
-            (m, gammas[missing.any(axis=1)], self.taus[missing.any(axis=0)]) for m, missing in pairs
-        ]
-        unit = Late.LEFT_OUT.unit(_inner_errors)
-        results = self._computed("proving inner folds", unit, fits, "exact", nodes)
-        any_proved = False
-        for (m, own_gammas, taus), result in zip(fits, results, strict=True):
-            if result is None:
-                continue  # The time was up before this proof.
-            errors, margins, proved, _ = result
-            positions = np.flatnonzero(np.isin(self.taus, taus))
-            for g, gamma in enumerate(own_gammas.tolist()):
-                new = proved[g] & ~self.proved[gamma][m, positions]
-                for b, of_block, off in zip(self.models[m].tests, errors, margins, strict=True):
-                    self.errors[gamma][m][b][positions[new]] = of_block[g][new]
-                    self.margins[gamma][m][b][positions[new]] = off[g][new]
-                self.proved[gamma][m, positions[new]] = True
-                self.tried[gamma][m, positions] = True
-                any_proved |= bool(new.any())
-        return any_proved
+        counts = np.stack(weights, axis=2) > 0.0
+        found = [counts[:, :, list(model.tests)].any(axis=2) for model in self.models]
+        return np.stack(found, axis=2) if found else counts[:, :, :0]
 
 
 def inner_weights(
     data: FoldData,
     gammas: Array | None,
     size_rounds: Sequence[SizeRound],
-    run: Run,
+    run: RunUnits,
     plan: RunPlan,
     first_round: int = 0,
 ) -> FoldWeights:
@@ -274,74 +129,157 @@ def inner_weights(
         that of 0: a fold takes the first round that its errors allow. Small sizes are not computed
         first by themselves, and then again with larger ones.
     """
-    inner, block, n = _inner_models(data)  # n: the weight of the rows outside every block
-    start = DEFAULT_GAMMAS if gammas is None else gammas
-    blocks = range(n.size)
-    round_of_block: list[SizeRound | None] = [None for _ in blocks]
-    models: _InnerModels | None = None
+    models, block, n = _inner_models(data)
+    splits, start = InnerFolds(data, models), DEFAULT_GAMMAS if gammas is None else gammas
+    blocks = _visited_blocks(splits, n, start, size_rounds, run, plan, first_round)
+    every_block, ledger = range(n.size), blocks.ledger
+    grids = [blocks.grid(b) if gammas is None else start.tolist() for b in every_block]
+    every_gamma = np.unique(np.concatenate(grids)) if gammas is None else gammas
+    rows = ledger.rows_of(every_gamma.tolist())
+
+    def counting() -> NDArray[np.bool_]:
+        """The models that count, at the rows of the ledger."""
+        found = np.zeros((len(ledger.gammas), ledger.taus.size, len(models)), dtype=bool)
+        np.logical_or.at(found, rows, splits.counting(weights))
+        return found
+
+    weights = [blocks.weights(b, every_gamma, grids[b]) for b in every_block]
+    # Proofs change errors, and with the errors the pairs that carry weight.
+    while plan.proves_models and not plan.time_is_up:
+        nodes = proof_nodes(plan, data.constraints.n_units)
+        if not ledger.prove(counting(), "proving inner folds", nodes):
+            break
+        weights = [blocks.weights(b, every_gamma, grids[b]) for b in every_block]
+    proved = bool(ledger.of_splits.proved[: len(ledger.gammas)][counting()].all())
+    for b in every_block:
+        # Rounding may move no sum of errors that carries weight by a noticeable share.
+        most = exact_margin(blocks.errors(rows, b), data.rounding * data.total)
+        proved &= bool((blocks.margins(rows, b) <= most)[weights[b] > 0.0].all())
+    return FoldWeights(every_gamma, ledger.taus, [weights[b] for b in block], proved)
+
+
+class _Blocks:
+    """Errors of the inner models by the block whose weights they decide.
+
+    Weights take sums of squared errors as CV errors: a factor changes nothing.
+
+    ledger: The errors of the inner models.
+    sizes: For every block which sizes it has tried, shape (τ,).
+    """
+
+    def __init__(self, ledger: SplitLedger, block_of: Index, n: Array, plan: RunPlan) -> None:
+        """Take a ledger whose every size is one that every block has tried.
+
+        block_of, shape (sets,): The block whose weights a set of the ledger decides.
+        n, shape (blocks,): The weight of the rows outside every block.
+        """
+        self.ledger, self._block_of, self._n, self._plan = ledger, block_of, n, plan
+        self.sizes = [np.ones(ledger.taus.size, dtype=bool) for _ in n]
+
+    def errors(self, rows: Sequence[int], b: int) -> Array:
+        """Squared errors at some rows of the ledger, summed over the sets of a block, (γ, τ)."""
+        return self._summed(self.ledger.of_sets.error, rows, b)
+
+    def margins(self, rows: Sequence[int], b: int) -> Array:
+        """How far rounding may have moved :meth:`errors`; ∞ where nothing is known."""
+        return self._summed(self.ledger.of_sets.margin, rows, b)
+
+    def _summed(self, values: Array, rows: Sequence[int], b: int) -> Array:
+        """Numbers of the ledger's sets at some rows, summed over the sets of a block, (γ, τ)."""
+        return np.asarray(values[np.array(rows)][:, :, self._block_of == b].sum(axis=2))
+
+    def visit(self, gammas: Sequence[float]) -> list[int]:
+        """Fit all inner models at some γ; return the rows of these γ in the ledger.
+
+        Raises OutOfTime: The time is over, and the grace after it.
+        """
+        return self.ledger.visit(gammas, self._plan.model_solver, "inner folds")
+
+    def grid(self, b: int) -> list[float]:
+        """The γ of a block: the default grid, as far past its ends as the block's errors ask for.
+
+        All γ of the default grid have been visited.
+        """
+        n, tried = self._n[b], self.sizes[b]
+
+        def score(gamma: float) -> float:
+            return soft_least(self.errors(self.ledger.rows_of([gamma]), b)[0, tried], n)
+
+        def blurred(gamma: float) -> bool:
+            if not self.ledger.splits.bounds_estimates:
+                return False
+            rows = self.ledger.rows_of([gamma])
+            errors, margins = (of(rows, b)[0, tried] for of in (self.errors, self.margins))
+            # What rounding leaves of a perfect fit, from rows that the block does not hold out. The
+            # errors of a γ that the time did not suffice for are NaN.
+            most = float(np.nanmax(self.errors(range(len(self.ledger.gammas)), b)))
+            enough = exact_margin(errors, left_of_perfect_fits(n, most))
+            return not bool((margins <= enough).all())
+
+        return grown_grid(self.visit, score, lambda: self._plan.out_of_time, blurred)[0]
+
+    def weights(self, b: int, gammas: Array, grid: Sequence[float]) -> Array:
+        """The weights (γ, τ) of a block's models; 0 at pairs that the block has not tried.
+
+        gammas, shape (γ,): Visited γ.
+        grid: Those of them that the block has.
+        """
+        own = np.isin(gammas, grid)
+        errors = self.errors(self.ledger.rows_of(gammas.tolist()), b)
+        tried, weights = np.ix_(own, self.sizes[b]), np.zeros(errors.shape)
+        weights[tried] = model_weights(errors[tried], gammas[own], self._n[b])
+        return weights
+
+
+def _visited_blocks(
+    splits: InnerFolds,
+    n: Array,
+    gammas: Array,
+    size_rounds: Sequence[SizeRound],
+    run: RunUnits,
+    plan: RunPlan,
+    first_round: int,
+) -> _Blocks:
+    """The errors of all blocks at some γ, at sizes that grow as far as a block's errors say.
+
+    n, shape (blocks,): The weight of the rows outside every block.
+    size_rounds, run, plan, first_round: As of :func:`inner_weights`.
+    Raises OutOfTime: The time does not suffice for the first sizes.
+    """
+    blocks: _Blocks | None = None
+    round_of_block: list[SizeRound | None] = [None] * n.size
     for number in range(first_round, len(size_rounds)):
-        sizes = size_rounds[number].taus
-        larger = _InnerModels(data, inner, sizes, run, plan.model_solver, smaller=models)
+        taus = size_rounds[number].taus
+        if blocks is None:
+            ledger = SplitLedger(splits, taus, run, extends=number < len(size_rounds) - 1)
+        else:
+            ledger = blocks.ledger.extended(taus)
+        larger = _Blocks(ledger, splits.block_of, n, plan)
         try:
-            larger.visit(start.tolist())
+            rows = larger.visit(gammas.tolist())
         except OutOfTime:
-            if models is None:
+            if blocks is None:
                 raise
             break  # The sizes of the round before have to suffice.
-        models, taus = larger, larger.taus
-        for b in blocks:
-            if round_of_block[b] is None:
-                # Weights take sums of squared errors as CV errors: a factor changes nothing.
-                errors = np.array([models.of_block(gamma, b) for gamma in start.tolist()])
+        blocks = larger
+        for b, known in enumerate(round_of_block):
+            if known is None:
+                errors = blocks.errors(rows, b)
                 # The first of the rounds so far after which larger sizes are not worth it.
                 enough = (
                     sizes
                     for sizes in size_rounds[: number + 1]
-                    if not worth_more_sizes(errors[:, taus <= sizes.end], start, n[b])
+                    if not worth_more_sizes(errors[:, taus <= sizes.end], gammas, n[b])
                 )
                 round_of_block[b] = next(enough, None)
         if None not in round_of_block or plan.out_of_time:
             break
-    assert models is not None
-    # A block for which no round is enough has all sizes that were computed last.
-    has_size = [np.isin(taus, taus if own is None else own.taus) for own in round_of_block]
-
-    def grown(b: int) -> list[float]:
-        def score(gamma: float) -> float:
-            return soft_least(models.of_block(gamma, b)[has_size[b]], n[b])
-
-        def blurred(gamma: float) -> bool:
-            if data.p > MAX_SHARED:
-                return False
-            errors, margins = (models.of_block(gamma, b, off)[has_size[b]] for off in (False, True))
-            # What rounding leaves of a perfect fit, from rows that the block does not hold out.
-            most = max(float(models.of_block(one, b).max()) for one in models.errors)
-            enough = exact_margin(errors, left_of_perfect_fits(n[b], most))
-            return not bool((margins <= enough).all())
-
-        return grown_grid(models.visit, score, lambda: plan.out_of_time, blurred)[0]
-
-    grids = [grown(b) if gammas is None else start.tolist() for b in blocks]
-    every_gamma = np.unique(np.concatenate(grids)) if gammas is None else gammas
-
-    def weights_of(b: int) -> Array:
-        weights, own = np.zeros((every_gamma.size, taus.size)), np.isin(every_gamma, grids[b])
-        grid = every_gamma[own]
-        errors = np.array([models.of_block(gamma, b)[has_size[b]] for gamma in grid.tolist()])
-        weights[np.ix_(own, has_size[b])] = model_weights(errors, grid, n[b])
-        return weights
-
-    weights = [weights_of(b) for b in blocks]
-    # Proofs change errors, and with the errors the pairs that carry weight.
-    while plan.proves_models and not plan.time_is_up:
-        untried = models.pairs_to_do(models.tried, every_gamma, weights)
-        nodes = proof_nodes(plan, data.constraints.n_units)
-        if not (untried and models.prove(every_gamma, untried, nodes)):
-            break
-        weights = [weights_of(b) for b in blocks]
-    proved = not models.pairs_to_do(models.proved, every_gamma, weights)
-    proved = proved and models.exact(every_gamma, weights)
-    return FoldWeights(every_gamma, taus, [weights[b] for b in block], proved)
+    assert blocks is not None
+    for b, own in enumerate(round_of_block):
+        # A block for which no round is enough has all sizes that were computed last.
+        if own is not None:
+            blocks.sizes[b] = np.isin(blocks.ledger.taus, own.taus)
+    return blocks
 
 
 def _inner_models(data: FoldData) -> tuple[list[InnerModel], Index, Array]:
@@ -468,45 +406,3 @@ def _drawn_folds(rows: Index, groups: Index | None, pairs: Pairs) -> Pairs:
         cv = [(np.setdiff1d(places, block), block) for block in np.array_split(places, cv)]
     inner = make_folds(cv, rows.size, seed=0, groups=groups)
     return [(rows[train], rows[held_out]) for train, held_out in map(inner.split, range(inner.k))]
-
-
-def _inner_errors(
-    data: FoldData,
-    train: Index,
-    tests: list[Index],
-    gammas: Array,
-    taus: Index,
-    solver: str,
-    grown: dict[float, GrownUnits] | None,
-    nodes: int | None,
-    limits: Limits,
-) -> tuple[list[Array], list[Array], NDArray[np.bool_], dict[float, GrownUnits]]:
-    """The unit of one inner model: fit it at all (γ, τ), and sum its squared errors.
-
-    data: The rows in their outer folds, which all units share.
-    train, tests: Numbers of the units to train on, and of those to predict, at least one set.
-    solver, grown: As of :func:`~sparsecv.solvers.paths.support_path`.
-    nodes: The most nodes of a search at a γ; None for no limit.
-    limits: Limits of the unit; once a limit is reached, supports are found without a proof.
-    Returns: For every set of ``tests`` the sums of squared errors, shape (γ, τ), and likewise how
-        far rounding may have moved them; whether the support of each model is proved to be the
-        best, shape (γ, τ); and from where its search can go on to more sizes.
-    """
-    first = data.one_fold(train, tests[0])
-    limits = limits.within(nodes=nodes)
-    path = support_path(first.training(0), gammas, taus, solver=solver, limits=limits, grown=grown)
-    # The other sets are predicted by the same model, for which only their rows have to be scaled.
-    folds = [first, *(data.one_fold(train, test, first) for test in tests[1:])]
-    problem, every, moved = first.training(0), data.p <= MAX_SHARED, np.inf
-    bounded = every or bool(path.proved.any())
-    # How far rounding moves errors is asked of whole rows.
-    columns = None if bounded else path.used
-    held_out = [one.held_out(0, columns) for one in folds]
-    errors = [path.squared_errors(*rows, columns) for rows in held_out]
-    if bounded:
-        moved = path.moved(problem, *map(np.concatenate, zip(*held_out, strict=True)))
-    margins = [
-        path.error_margins(problem, *rows, of_one, moved, every=every)
-        for rows, of_one in zip(held_out, errors, strict=True)
-    ]
-    return errors, margins, path.proved, path.grown

@@ -15,19 +15,19 @@ training rows are nearly 0 where columns are more than rows.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cv.progress import Late, all_done
 from ..cv.results import CVResult, mean_over_folds
+from ..cv.splits import Split, SplitLedger, Splits
 from ..design.design import Array
 from ..design.fold_data import FoldData
 from ..design.folds import Index
 from ..design.model import Model, fitted_model
-from ..solvers.core.limits import Limits
 from ..solvers.core.result import Status
 from ..solvers.core.rounding import exact_margin
 from ..solvers.paths import support_path
@@ -150,66 +150,33 @@ def projection_ridges(unit: float, averaged: Array) -> Array:
     return np.concatenate([zero, usual[0] * 10.0 ** -np.arange(n_lower, 0, -1), usual])
 
 
-class FoldAverages(NamedTuple):
-    """What the units of work of a projection share.
+class FoldAverages(Splits):
+    """The averages of all folds as splits: a fold's projections predict them, and are judged twice.
 
-    data: The rows in their folds.
-    coefs: For every fold the coefficients (p,) of the average of its models.
-    ridges, shape (γ⊥,): Ridge weights of the projections in units of :func:`ridge_unit`.
-    nodes: The most nodes of a proof at one γ⊥; None for no limit.
+    Of every fold the first set has the predictions of its average on held-out rows as targets, and
+    the second has the response. The γ of the splits are in units of :func:`ridge_unit`.
     """
 
-    data: FoldData
-    coefs: list[Array]
-    ridges: Array
-    nodes: int | None = None
+    def __init__(self, data: FoldData, coefs: list[Array]) -> None:
+        """Take for every fold the coefficients (p,) of the average of its models."""
+        self.data, self._coefs = data, coefs
+        self.sets_of = list(np.arange(2 * len(coefs)).reshape(-1, 2))
 
+    def split(self, m: int) -> Split:
+        """The training problem of fold m with the predictions of its average in place of y."""
+        coef = self._coefs[m]
 
-class FoldProjection(NamedTuple):
-    """Projections of one fold's average, in arrays of shape (γ⊥, τ).
+        def sets(columns: Index | None) -> list[tuple[Array, Array]]:
+            rows, y = self.data.held_out(m, columns)
+            return [(rows, rows @ (coef if columns is None else coef[columns])), (rows, y)]
 
-    distance, error: Sums over the held-out rows of the squared distance to the average, and of the
-        squared error against y.
-    distance_margin, error_margin: How far rounding may have moved them; ∞ where nothing is proved.
-    proved: Whether the projection's support is proved to be the best.
-    """
+        target, unit = self.data.training(m).predicting(coef), ridge_unit(self.data, m)
+        return Split(target, sets, np.flatnonzero(coef), unit)
 
-    distance: Array
-    error: Array
-    distance_margin: Array
-    error_margin: Array
-    proved: NDArray[np.bool_]
-
-
-def project_fold(
-    shared: FoldAverages, j: int, sizes: Index, solver: str, limits: Limits
-) -> FoldProjection:
-    """The unit of one fold: project its average, and measure the projections on held-out rows.
-
-    sizes: The sizes τ that are projected onto.
-    solver: As of :func:`~sparsecv.solvers.paths.support_path`; only "exact" has a limit of nodes.
-    limits: Limits of the unit; once a limit is reached, supports are found without a proof.
-    """
-    data, coef = shared.data, shared.coefs[j]
-    # The training problem of the fold with the predictions of its average in place of y.
-    target, gammas = data.training(j).predicting(coef), shared.ridges * ridge_unit(data, j)
-    if solver == "exact":
-        limits = limits.within(nodes=shared.nodes)
-    path = support_path(target, gammas, sizes, solver=solver, limits=limits)
-    # How far rounding moves errors is asked of whole rows.
-    columns = None if path.proved.any() else np.union1d(path.used, np.flatnonzero(coef))
-    rows, y = data.held_out(j, columns)
-    averaged = rows @ (coef if columns is None else coef[columns])
-    distance, error = (path.squared_errors(rows, one, columns) for one in (averaged, y))
-    moved = path.moved(target, rows, np.abs(averaged) + np.abs(y)) if path.proved.any() else np.inf
-    near = exact_margin(max_distance_shares(sizes, data.weight)) * error
-    return FoldProjection(
-        distance,
-        error,
-        path.error_margins(target, rows, averaged, distance, moved, near),
-        path.error_margins(target, rows, y, error, moved),
-        path.proved,
-    )
+    def rooms(self, taus: Index, errors: list[Array]) -> Sequence[Array | float]:
+        """A distance may be moved by a share of the largest that is close to the average."""
+        _, error = errors
+        return exact_margin(max_distance_shares(taus, self.data.weight)) * error, 0.0
 
 
 class _FoldProjections:
@@ -217,8 +184,6 @@ class _FoldProjections:
 
     ridges, shape (γ⊥,): The ridge weights of the projections in units of :func:`ridge_unit`,
         increasing: all that are given, or those of them that are best for some size on some folds.
-    found: The projections of every fold, in arrays of shape (fold, γ⊥, τ).
-    tried: Positions of the sizes whose proofs have been tried.
     """
 
     def __init__(self, study: Study, coefs: list[Array], ridges: Array, sizes: Index) -> None:
@@ -226,68 +191,47 @@ class _FoldProjections:
 
         coefs: For every fold the coefficients (p,) of its average.
         ridges: Ridge weights in units of :func:`ridge_unit`, increasing.
+        Raises OutOfTime: The time is over, and the grace after it.
         """
-        self._study, self._sizes = study, sizes
-        known = dict[int, FoldProjection]()
+        self._plan, self._constraints = study.plan, study.data.constraints
+        self._ledger = SplitLedger(FoldAverages(study.data, coefs), sizes, study.run)
+        solver = study.plan.model_solver
         # A fold whose rows all have weight 0 has no part in the distances.
         counted = np.flatnonzero(study.data.fold_weight > 0.0)
         if counted.size > PROJECTION.max_folds_at_every_ridge:
             places = np.linspace(0, counted.size - 1, PROJECTION.max_folds_at_every_ridge)
-            some = counted[places.astype(np.intp)].tolist()
-            shared = FoldAverages(study.data, coefs, ridges)
-            found = self._projected("comparing ridge weights", shared, some)
-            nearest = np.sum([one.distance for one in found], axis=0).argmin(axis=0)
-            best = np.unique(nearest[sizes > 0])
-            ridges = ridges[best]
-            for j, one in zip(some, found, strict=True):
-                known[j] = FoldProjection(*(values[best] for values in one))
+            some = counted[places.astype(np.intp)]
+            what = "comparing ridge weights"
+            rows = self._ledger.visit(ridges.tolist(), solver, what, some.tolist())
+            distance = self._ledger.of_sets.error[rows][:, :, 2 * some].sum(axis=2)
+            nearest = distance.argmin(axis=0)
+            ridges = ridges[np.unique(nearest[sizes > 0])]
         self.ridges = ridges
-        self._shared = FoldAverages(
-            study.data, coefs, ridges, proof_nodes(study.plan, study.data.constraints.n_units)
-        )
-        others = [j for j in range(study.data.folds.k) if j not in known]
-        found = self._projected("comparing sizes with the average", self._shared, others)
-        known |= zip(others, found, strict=True)
-        in_order = [known[j] for j in range(study.data.folds.k)]
-        self.found = FoldProjection(*map(np.stack, zip(*in_order, strict=True)))
-        self.tried = set[int]()
+        what = "comparing sizes with the average"
+        self._rows = self._ledger.visit(ridges.tolist(), solver, what)
 
-    def _projected(self, what: str, shared: FoldAverages, folds: list[int]) -> list[FoldProjection]:
-        """The projections of some folds onto all sizes, by the solver that takes little time.
+    def sums(self, margins: bool = False) -> tuple[Array, Array]:
+        """Of every fold the sums of squared distances and of squared errors, shape (γ⊥, τ, k).
 
-        what: The text of the progress reports.
-        Raises OutOfTime: The time is over, and the grace after it.
+        margins: Whether to return how far rounding may have moved them instead.
         """
-        tasks = [(j, self._sizes, self._study.plan.model_solver) for j in folds]
-        unit = Late.AFTER_GRACE.unit(project_fold)
-        return all_done(self._study.run(what, unit, shared, tasks))
+        of_sets = self._ledger.of_sets
+        values = (of_sets.margin if margins else of_sets.error)[self._rows]
+        return values[:, :, ::2], values[:, :, 1::2]
 
     def prove(self, t: int) -> bool:
         """Try to prove the projections onto one size, at every γ⊥.
 
-        A second try would end at the same limits, and is not made.
-
         t: Position of the size.
         Returns: Whether one more projection is proved, so that distances may have changed.
         """
-        folds = np.flatnonzero(~self.found.proved[:, :, t].all(axis=1)).tolist()
-        if not folds or t in self.tried or not self._study.plan.proves_models:
+        if not self._plan.proves_models:
             return False
-        self.tried.add(t)
-        tasks = [(j, self._sizes[[t]], "exact") for j in folds]
-        what = "proving the projections of one size"
-        unit = Late.LEFT_OUT.unit(project_fold)
-        found = self._study.run(what, unit, self._shared, tasks)
-        any_proved = False
-        for j, one in zip(folds, found, strict=True):
-            if one is None:
-                continue  # The time was up before this proof.
-            # The unit has projected onto one size, of position 0 in its arrays.
-            new = one.proved[:, 0] & ~self.found.proved[j, :, t]
-            for whole, part in zip(self.found, one, strict=True):
-                whole[j, new, t] = part[new, 0]
-            any_proved |= bool(new.any())
-        return any_proved
+        ledger = self._ledger
+        wanted = np.zeros(ledger.of_splits.proved.shape, dtype=bool)
+        wanted[self._rows, t] = True
+        nodes = proof_nodes(self._plan, self._constraints.n_units)
+        return ledger.prove(wanted, "proving the projections of one size", nodes)
 
     def exact(self, max_distance: Array, rounding: float, total: float) -> NDArray[np.bool_]:
         """Of which sizes all projections are proved, and no number is moved by rounding, (τ,).
@@ -298,12 +242,14 @@ class _FoldProjections:
         max_distance, shape (τ,): The largest distance at which a size is close to the average.
         rounding, total: As of the data.
         """
-        distance, error, off, error_off = (
-            np.asarray(values).sum(axis=0) / total for values in self.found[:4]
+        (distance, error), (off, error_off) = (
+            [values.sum(axis=2) / total for values in self.sums(margins)]
+            for margins in (False, True)
         )
         fine = off <= exact_margin(distance + max_distance)
         fine &= error_off <= exact_margin(error, rounding)
-        return np.asarray((fine & self.found.proved.all(axis=0)).all(axis=0))
+        proved = self._ledger.of_splits.proved[self._rows].all(axis=2)
+        return np.asarray((fine & proved).all(axis=0))
 
 
 def max_distance_shares(sizes: Index, n: float) -> Array:
@@ -364,8 +310,9 @@ def project_average(
     share = max_distance_shares(sizes, data.weight)
     # Proofs change distances and errors, and with them the chosen size.
     while True:
-        distance, _ = mean_over_folds(np.moveaxis(folds.found.distance, 0, -1), data.fold_weight)
-        error, std_error = mean_over_folds(np.moveaxis(folds.found.error, 0, -1), data.fold_weight)
+        of_distance, of_error = folds.sums()
+        distance, _ = mean_over_folds(of_distance, data.fold_weight)
+        error, std_error = mean_over_folds(of_error, data.fold_weight)
         best_ridge = distance.argmin(axis=0)
         if sizes[0] == 0:  # Its one model needs no γ⊥ of its own.
             best_ridge[0] = best_ridge[1]

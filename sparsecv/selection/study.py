@@ -20,7 +20,7 @@ from ..cv.engine import Surface, TauSearch, interruptible
 from ..cv.executor import run_units
 from ..cv.needs import Need
 from ..cv.plan import RunPlan
-from ..cv.progress import Report, TimedReport, silent
+from ..cv.progress import Report, Tasks, TimedReport, Unit, silent
 from ..cv.results import Array, CVResult
 from ..cv.settings import Settings, asked_gammas, checked_taus, default_taus
 from ..design.design import Design
@@ -32,7 +32,6 @@ from ..solvers.core.gamma_span import GammaSpan
 from ..solvers.core.limits import Limits
 from ..solvers.core.result import Status
 from ..solvers.core.threads import one_blas_thread
-from .inner_folds import Tasks, Unit
 from .rules import PairCriterion, check_rule, resolved_rule, takes_average
 from .weights import SizeRound, growing_sizes
 

@@ -30,7 +30,7 @@ from support.inside import (
     inner_weights,
     least_is_proved,
     make_folds,
-    project_fold,
+    split_unit,
 )
 from support.stand_ins import StandIn
 from support.table_attacks import TABLES
@@ -291,15 +291,14 @@ def test_a_projection_has_margins_of_its_own() -> None:
     X, y = money_and_total()
     data = RowFolds(RowTable(X, y, True), make_folds(5, y.size, seed=0))
     coefs = [np.array([0.2, 0.1, 0.0]) for _ in range(5)]
-    small, large = (
-        FoldAverages(data, coefs, np.array([gamma / ridge_unit(data, 5)])) for gamma in (1e-10, 1e4)
-    )
+    shared = FoldAverages(data, coefs)
+    small, large = (np.array([gamma / ridge_unit(data, 5)]) for gamma in (1e-10, 1e4))
     held = next(j for j in range(5) if 7 in data.folds.split(j)[1])
-    for shared, fine in ((small, False), (large, True)):
-        one = project_fold(shared, held, np.array([3]), "exact", Limits())
+    for ridges, fine in ((small, False), (large, True)):
+        one = split_unit(shared, held, ridges, np.array([3]), "exact", None, None, Limits())
         assert one.proved.all()
-        assert bool(one.error_margin[0, 0] <= 1e-6 * one.error[0, 0]) is fine
-        assert bool(one.distance_margin[0, 0] <= 1e-6 * one.error[0, 0]) is fine
+        distance, error = (bool(off <= 1e-6 * one.errors[1]) for off in one.margins)
+        assert distance is error is fine
 
 
 def test_inner_models_have_margins_of_their_own() -> None:

@@ -35,7 +35,7 @@ from support.inside import (
     make_design,
     make_folds,
     model_weights,
-    project_fold,
+    split_unit,
 )
 from support.stand_ins import StandIn
 from support.studies import Array, first_of, made, study_of
@@ -76,9 +76,9 @@ def test_held_out_rows_change_nothing_before_they_are_predicted(
         weights = np.zeros((gammas.size, sizes.size))
         weights[:, : found.taus.size] = found.weights[j]
         coef = averaged_coefficients(data.training(j), result, weights, fold=j)
-        shared = FoldAverages(data, [coef] * folds.k, gammas)
-        how = plan.model_solver, Limits()
-        return weights, coef, project_fold(shared, j, sizes, *how)
+        shared = FoldAverages(data, [coef] * folds.k)
+        how = plan.model_solver, None, None, Limits()
+        return weights, coef, split_unit(shared, j, gammas, sizes, *how)
 
     weights, coef, sums = fold(X, y)
     other_X, other_y = X.copy(), y.copy()
@@ -87,7 +87,7 @@ def test_held_out_rows_change_nothing_before_they_are_predicted(
     _, _, far = fold(X, other_y)
     np.testing.assert_array_equal(far_weights, weights)
     np.testing.assert_array_equal(far_coef, coef)
-    np.testing.assert_array_equal(far[0], sums[0])
+    np.testing.assert_array_equal(far.errors[0], sums.errors[0])
     assert np.unique(weights).size > 1
 
 
@@ -101,7 +101,7 @@ def test_no_problem_is_asked_twice_for_a_size(stand_in: StandIn) -> None:
         asked.update((problem.yy, float(gamma), int(size)) for gamma in gammas for size in sizes)
         return support_path(problem, gammas, sizes, **how)
 
-    stand_in(path_of_a_fold=noted, path_of_inner_folds=noted)
+    stand_in(path_of_a_fold=noted, path_of_a_split=noted)
     X, y = made(60, 100, seed=3)
     SparseRidgeCV(gammas=[0.1, 10.0], n_jobs=1, time_limit=None).fit(X, y)
     assert max(first_sizes) > 1
@@ -117,7 +117,7 @@ def test_inner_models_of_more_sizes_go_on_from_fewer() -> None:
     plan, tried = RunPlan.of(Settings(time_limit=0.0), data), list[list[int]]()
 
     def noted(what: str, unit: Any, shared: Any, tasks: Any) -> list[Any]:
-        tried.extend(task[3].tolist() for task in tasks)
+        tried.extend(task[2].tolist() for task in tasks)
         return run(what, unit, shared, tasks)
 
     found = inner_weights(data, gammas, rounds, noted, plan)
@@ -136,7 +136,8 @@ def inner_splits(folds: Folds) -> list[tuple[Any, Any]]:
     found = list[tuple[Any, Any]]()
 
     def noted(what: str, unit: Any, shared: Any, tasks: Any) -> Any:
-        found.extend([(train, held) for train, tests, *_ in tasks for held in tests])
+        models = [shared.models[m] for m, *_ in tasks]
+        found.extend([(train, held) for train, tests in models for held in tests.values()])
         return run(what, unit, shared, tasks)
 
     plan = RunPlan.of(Settings(), data)

@@ -244,14 +244,14 @@ def test_sizes_are_certified_one_by_one(stand_in: StandIn) -> None:
     assert found is not None
     assert found.proved.all()
     other = found.chosen - 1 if found.chosen else 1
-    plain = real("project_fold")
+    plain = real("split_unit")
 
-    def unproved(average: Any, j: int, sizes: Any, solver: str, limits: Limits) -> Any:
-        made = plain(average, j, sizes, solver, limits)
+    def unproved(splits: Any, j: int, gammas: Any, sizes: Any, *how: Any) -> Any:
+        made = plain(splits, j, gammas, sizes, *how)
         made.proved[:, np.isin(sizes, [found.sizes[other].tau])] = False
         return made
 
-    stand_in(project_fold=unproved)
+    stand_in(split_unit=unproved)
     again = projection_of(study, average)
     assert is_proved(study, first.result, again)
     assert again.tau == choice.tau
@@ -410,7 +410,7 @@ def test_a_time_limit_of_0_proves_nothing(stand_in: StandIn) -> None:
         solvers.add(solver)
         return support_path(*args, solver=solver, **options)
 
-    stand_in(path_of_inner_folds=noted, path_of_a_projection=noted)
+    stand_in(path_of_a_split=noted)
     study = hard_to_estimate(stand_in, "projected", time_limit=0.0)
     first = first_of(study)
     assert not is_proved(study, first.result, choices_of(study, first)["projected"])

@@ -9,7 +9,7 @@ from typing import Any
 from .stand_ins import real, standing_in
 
 # The units of work of a fit, as the table of stand-ins names them.
-UNITS = "fold_unit", "inner_errors", "project_fold", "averaged_coefficients"
+UNITS = "fold_unit", "split_unit", "averaged_coefficients"
 
 
 class WorkClock:

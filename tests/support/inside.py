@@ -21,6 +21,7 @@ from sparsecv.cv.plan import RunPlan
 from sparsecv.cv.prove_cells import CellProver
 from sparsecv.cv.results import CVResult
 from sparsecv.cv.settings import DEFAULT_GAMMAS, Settings
+from sparsecv.cv.splits import split_unit
 from sparsecv.design.design import Protocol, Summary, make_design
 from sparsecv.design.fold_data import RowFolds
 from sparsecv.design.folds import Folds, make_folds
@@ -39,7 +40,7 @@ from sparsecv.selection.choice import CHOOSERS, Choice, chosen_from
 from sparsecv.selection.claims import claim_of, least_is_proved
 from sparsecv.selection.inference import infer
 from sparsecv.selection.inner_folds import inner_weights
-from sparsecv.selection.projection import FoldAverages, project_fold
+from sparsecv.selection.projection import FoldAverages
 from sparsecv.selection.rules import RULES
 from sparsecv.selection.sizes import choice_of_size
 from sparsecv.selection.study import PARTITIONS, Study

@@ -130,6 +130,11 @@ class GrownUnits(NamedTuple):
     supports: NDArray[np.intp]
     current: NDArray[np.intp]
 
+    @property
+    def size(self) -> int:
+        """The last size that the search has grown supports of."""
+        return int(self.supports.shape[1])
+
 
 class SupportGrower:
     """Good supports of several sizes of one problem, at one γ after the other.

@@ -17,8 +17,8 @@ from ..report.progress import Steps, line_on_terminal, lines
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from ..cv.executor import Report
     from ..cv.plan import RunPlan
-    from ..cv.progress import Report
     from ..tables.marks import Reading
     from ..tables.table import Table
 

@@ -16,10 +16,10 @@ import numpy as np
 from ..errors import InputError
 from ..solvers.core.rounding import EQUAL_SHARE
 from .engine import Surface
+from .executor import Late, OutOfTime
 from .gamma_step import LARGEST_GAMMA, LEAST_GAMMA, FixedSupports, gamma_step
 from .grid import MIN_GAIN, grown_grid
 from .needs import Need
-from .progress import Late, OutOfTime
 from .results import Array, CVResult, Step
 from .settings import DEFAULT_GAMMAS
 

@@ -18,8 +18,8 @@ from ..design.design import Protocol
 from ..design.prepare import prepare
 from ..errors import InputError
 from ..tables.table import Table
+from .executor import Report
 from .grid_errors import cross_validate
-from .progress import Report
 from .settings import Settings
 
 # A way is a method with its bounds. The ways run in this order.

@@ -26,12 +26,11 @@ from ..solvers.core.rounding import exact_margin
 from ..solvers.core.threads import one_blas_thread
 from .checkpoint import Checkpoint
 from .estimate import estimate_folds, estimate_models, units
-from .executor import run_units
+from .executor import Batch, Late, OutOfTime, Report, Run, TimedReport, run_units, silent
 from .fold_proofs import ProofRun, Prover
 from .ledger import Ledger, Support
 from .needs import Need, of_everything, of_minimum
 from .plan import RunPlan
-from .progress import Batch, Late, OutOfTime, Report, Run, TimedReport, silent
 from .prove_cells import CellProver, solve_grid
 from .prove_sizes import SizesProver
 from .results import Array, CVResult

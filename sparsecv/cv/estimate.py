@@ -25,10 +25,9 @@ from ..solvers.leaps.gamma_trees import Listed
 from ..solvers.paths import path_of_one_tree, support_path
 from ..solvers.ridge_fits import SupportPath
 from ..solvers.supports.path import GrownUnits
-from .executor import workers
+from .executor import Batch, Late, Report, Run, workers
 from .ledger import Ledger
 from .plan import RunPlan
-from .progress import Batch, Late, Report, Run
 
 # Up to 45 columns, at most this many folds of leave-one-out share a tree. The tree holds a few
 # arrays of one number for every fold and column; 512 folds and 45 columns take 180 kB each, which

@@ -20,10 +20,10 @@ from ..solvers.relaxation.diagonal import shared_form
 from ..solvers.relaxation.ellipsoid import Spectrum
 from ..solvers.relaxation.gram import GramForm
 from ..solvers.relaxation.perspective import perspective_relaxation
+from .executor import Report, Run
 from .fold_bounds import fold_bounds
 from .ledger import Ledger
 from .needs import Need
-from .progress import Report, Run
 from .shared_tree import searched, solve_problem
 
 

@@ -34,9 +34,8 @@ from ..solvers.kernels.envelope import Fits
 from ..solvers.leaps.gamma_range import GammaRange, Pieces
 from .engine import Surface
 from .error_bounds import CellData, bound_cell
-from .executor import run_units
+from .executor import Report, run_units
 from .needs import Need
-from .progress import Report
 from .results import CVResult, ErrorsOverGamma, GlobalMinimum
 from .settings import checked_taus
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ..solvers.core.rounding import SIX_DIGITS_OF_SQUARES
-from .progress import OutOfTime
+from .executor import OutOfTime
 from .settings import DEFAULT_GAMMAS
 
 # The default grid, where it is extended past its lower end, goes no lower than this γ. Where

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ..design.fold_data import FoldData
 from .checkpoint import Checkpoint
 from .engine import Surface
-from .progress import Report, silent
+from .executor import Report, silent
 from .results import Array, CVResult
 from .settings import Settings
 from .tau_search import search_tau

@@ -45,11 +45,11 @@ from ..solvers.core.result import Answer, Status
 from ..solvers.paths import support_path
 from ..solvers.ridge_fits import SupportPath
 from .estimate import tree_unit
+from .executor import Batch, Late
 from .fold_proofs import ProofRun, Prover, prove_fold
 from .ledger import Cell, Ledger
 from .needs import Need
 from .plan import RunPlan
-from .progress import Batch, Late
 from .shared_tree import SharedTree
 
 # Within a cell, progress is reported once this many seconds have passed without a report. The

@@ -21,10 +21,10 @@ from ..solvers.core.result import Status
 from ..solvers.leaps.gamma_trees import near_first
 from ..solvers.ridge_fits import SupportPath
 from .estimate import fold_unit
+from .executor import Batch, Late
 from .fold_proofs import ProofRun, Prover
 from .ledger import Ledger
 from .needs import Need, of_everything
-from .progress import Batch, Late
 
 # A unit of work proves one problem at a γ and at γ near it, at most this many in all. A limit or
 # Ctrl-C may end a run after some of the units. Then at most this many γ have both proved and

@@ -21,9 +21,9 @@ from ..solvers.core.threads import cached
 from ..solvers.relaxation.ellipsoid import Spectrum
 from ..solvers.relaxation.gram import GramForm
 from ..solvers.relaxation.perspective import Relaxation
+from .executor import Batch, Late, Run
 from .fold_bounds import open_node_range, squared_error_bounds
 from .ledger import Cell, Ledger
-from .progress import Batch, Late, Run
 
 Array = NDArray[np.float64]
 # The search of a fold uses the Gram matrix of all rows less that of the rows that the fold holds

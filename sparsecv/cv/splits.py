@@ -22,7 +22,7 @@ from ..solvers.core.problem import SparseRidgeProblem
 from ..solvers.paths import support_path
 from ..solvers.supports.path import GrownUnits
 from .arrays import GammaArrays, GammaLedger
-from .progress import Late, RunUnits, all_done
+from .executor import Late, RunUnits, all_done
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]

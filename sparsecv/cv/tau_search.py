@@ -30,9 +30,9 @@ from ..solvers.relaxation.ellipsoid import Spectrum
 from ..solvers.relaxation.perspective import Relaxation, relaxation_path
 from ..solvers.supports.path import heuristic_support
 from .bounds import compute_bounds
+from .executor import Report, Run
 from .fold_bounds import fold_bounds
 from .ledger import Ledger
-from .progress import Report, Run
 from .results import least
 from .settings import Settings
 from .shared_tree import SharedTree, solve_problem

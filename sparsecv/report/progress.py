@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..clock import CLOCK
 
 if TYPE_CHECKING:
-    from ..cv.progress import Report
+    from ..cv.executor import Report
 
 # A call in Python, and a command whose standard error is no terminal, say what they do after this
 # many seconds, and such a command not more often than that. The number is a choice: shorter calls

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cv.progress import Late
+from ..cv.executor import Late
 from ..cv.results import CVResult, mean_over_folds
 from ..design.design import Array, Design
 from ..design.fold_data import FoldData

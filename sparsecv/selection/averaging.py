@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..cv.progress import Late, OutOfTime
+from ..cv.executor import Late, OutOfTime
 from ..cv.results import CVResult, mean_over_folds
 from ..cv.settings import DEFAULT_GAMMAS
 from ..design.design import Array

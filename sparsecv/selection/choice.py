@@ -13,7 +13,7 @@ from functools import partial
 
 import numpy as np
 
-from ..cv.progress import OutOfTime
+from ..cv.executor import OutOfTime
 from ..cv.results import Array, CVResult, least
 from ..design.model import Model
 from ..errors import InputError

@@ -25,9 +25,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..cv.executor import OutOfTime, RunUnits
 from ..cv.grid import grown_grid
 from ..cv.plan import RunPlan
-from ..cv.progress import OutOfTime, RunUnits
 from ..cv.settings import DEFAULT_GAMMAS
 from ..cv.splits import Split, SplitLedger, Splits
 from ..design.design import Array

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cv.progress import Late, OutOfTime
+from ..cv.executor import Late, OutOfTime
 from ..cv.results import mean_over_folds
 from ..design.design import Array, Design
 from ..design.fold_data import FoldData, RowFolds

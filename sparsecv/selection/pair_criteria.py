@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..cv.progress import Late, OutOfTime
+from ..cv.executor import Late, OutOfTime
 from ..cv.results import Array, CVResult, bias_corrected
 from ..solvers.ridge_fits import SupportPath
 from .rules import PairCriterion

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..cv.checkpoint import CheckpointFolder
-from ..cv.progress import Report, silent
+from ..cv.executor import Report, silent
 from ..cv.results import CVResult
 from ..cv.settings import Settings, checked_gammas, checked_taus
 from ..design.model import fitted_model

@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from ..cv.progress import Late, OutOfTime
+from ..cv.executor import Late, OutOfTime
 from ..cv.results import Array, CVResult
 from ..solvers.core.column_rules import ResolvedRules
 from ..stability.algorithm import criterion, select

@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 
 from ..cv.checkpoint import CheckpointFolder
 from ..cv.engine import Surface, TauSearch, interruptible
-from ..cv.executor import run_units
+from ..cv.executor import Report, Tasks, TimedReport, Unit, run_units, silent
 from ..cv.needs import Need
 from ..cv.plan import RunPlan
-from ..cv.progress import Report, Tasks, TimedReport, Unit, silent
 from ..cv.results import Array, CVResult
 from ..cv.settings import Settings, asked_gammas, checked_taus, default_taus
 from ..design.design import Design
@@ -233,7 +232,7 @@ class Study:
 
         what: The text of the progress reports.
         unit: The function ``unit(shared, *task, limits)``, called in this process or in others. A
-            function of :class:`~sparsecv.cv.progress.Late` is left out where its time is up.
+            function of :class:`~sparsecv.cv.executor.Late` is left out where its time is up.
         shared: What all units need.
         tasks: The other arguments, one tuple for each unit.
         """

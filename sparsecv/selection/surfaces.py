@@ -17,10 +17,10 @@ import numpy as np
 
 from ..cv.checkpoint import Checkpoint
 from ..cv.engine import Surface
+from ..cv.executor import Late, OutOfTime, Report
 from ..cv.grid import grown_grid
 from ..cv.ledger import Ledger
 from ..cv.needs import Need, of_everything, of_minimum, of_one_se
-from ..cv.progress import Late, OutOfTime, Report
 from ..cv.results import Array, CVResult
 from ..cv.settings import DEFAULT_GAMMAS
 from ..design.fold_data import FoldData

@@ -37,8 +37,8 @@ from support.inside import (
 from support.stand_ins import StandIn, real, until_closed
 
 from sparsecv import SparseRidgeCV
+from sparsecv.cv.executor import TimedReport
 from sparsecv.cv.fold_proofs import FoldForms, prove_fold
-from sparsecv.cv.progress import TimedReport
 from sparsecv.cv.settings import default_taus
 from sparsecv.errors import UnprovedWarning
 from sparsecv.schedule import LEAST_SECONDS_AT_FIRST_GAMMA

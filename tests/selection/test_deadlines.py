@@ -14,7 +14,7 @@ from support.limit_attacks import LIMITS
 from support.studies import made
 
 from sparsecv import SparseRidgeCV
-from sparsecv.cv.progress import Late
+from sparsecv.cv.executor import Late
 
 pytestmark = pytest.mark.filterwarnings("ignore::sparsecv.errors.UnprovedWarning")
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -148,6 +148,14 @@ class ProofsOfSplits(GammaArrays):
         super().__init__(proved=no, tried=no)
 
 
+class _Fits(NamedTuple):
+    """The models of one split at some rows and sizes of a ledger, which one unit of work fits."""
+
+    split: int
+    rows: list[int]
+    taus: Index
+
+
 class SplitLedger(GammaLedger):
     """The held-out errors of some splits at every γ and size, and what is proved of their models.
 
@@ -190,17 +198,17 @@ class SplitLedger(GammaLedger):
         Raises OutOfTime: The time is over, and the grace after it.
         """
         rows = self.rows_of(gammas)
-        fits = list[tuple[int, list[int], Index]]()
+        wanted = list[_Fits]()
         for m in range(len(self.splits.sets_of)) if splits is None else splits:
             lacks = np.isnan(self.of_sets.error[:, :, self.splits.sets_of[m]])
             unknown: NDArray[np.bool_] = np.logical_or.reduce(lacks, axis=(1, 2))
             new = [g for g in dict.fromkeys(rows) if unknown[g]]
-            fits += [(m, some, sizes) for some, sizes in self.rows_by_sizes_to_grow(new, m)]
-        found = self._computed(what, Late.AFTER_GRACE, fits, solver, None)
-        for fit, one in zip(fits, all_done(found), strict=True):
-            self.grown[fit[0]] |= one.grown
+            wanted += [_Fits(m, *part) for part in self.rows_by_sizes_to_grow(new, m)]
+        found = all_done(self._computed(what, Late.AFTER_GRACE, wanted, solver, None))
+        for fits, one in zip(wanted, found, strict=True):
+            self.grown[fits.split] |= one.grown
             # What the first fits have proved needs no further proof.
-            self._enter(fit, one, np.ones(one.proved.shape, dtype=bool), tried=one.proved)
+            self._enter(fits, one, np.ones(one.proved.shape, dtype=bool), tried=one.proved)
         return rows
 
     def prove(self, wanted: NDArray[np.bool_], what: str, nodes: int | None) -> bool:
@@ -208,77 +216,68 @@ class SplitLedger(GammaLedger):
 
         A proof is tried once: another try would end at the same limits.
 
-        wanted, shape (γ, τ, split): The models whose proof is wanted, at the rows of the ledger.
+        wanted, shape (γ, τ, split): The models whose proof is wanted, at every row of the ledger.
         what: The text of the progress reports.
         nodes: The most nodes of a proof at a γ; None for no limit.
         Returns: Whether anything was proved, so that errors may have changed.
         """
-        rows = len(self.gammas)
-        missing = wanted[:rows] & ~self.of_splits.tried[:rows]
-        fits = [
-            (
-                m,
-                np.flatnonzero(missing[:, :, m].any(axis=1)).tolist(),
-                self.taus[missing[:, :, m].any(axis=0)],
-            )
-            for m in np.flatnonzero(missing.any(axis=(0, 1))).tolist()
-        ]
+        known, fits = self.of_splits, list[_Fits]()
+        missing = wanted & ~known.tried[: len(wanted)]
+        for m in np.flatnonzero(missing.any(axis=(0, 1))).tolist():
+            at_gamma, at_size = (missing[:, :, m].any(axis=axis) for axis in (1, 0))
+            fits.append(_Fits(m, np.flatnonzero(at_gamma).tolist(), self.taus[at_size]))
         any_proved = False
-        for fit, one in zip(
-            fits, self._computed(what, Late.LEFT_OUT, fits, "exact", nodes), strict=True
-        ):
-            if one is None:
-                continue  # The time was up before this proof.
-            m, some, sizes = fit
-            new = one.proved & ~self.of_splits.proved[..., m][self._cells(some, sizes)]
-            self._enter(fit, one, new, tried=np.ones_like(new))
-            any_proved |= bool(new.any())
+        found = self._computed(what, Late.LEFT_OUT, fits, "exact", nodes)
+        for some, one in zip(fits, found, strict=True):
+            if one is not None:  # Else the time was up before this proof.
+                new = one.proved & ~known.proved[..., some.split][self._cells(some)]
+                self._enter(some, one, new, tried=np.ones_like(new))
+                any_proved |= bool(new.any())
         return any_proved
 
     def _computed(
         self,
         what: str,
         late: Late,
-        fits: Sequence[tuple[int, list[int], Index]],
+        fits: Sequence[_Fits],
         solver: str,
         nodes: int | None,
-    ) -> list[SplitErrors | None]:
-        """What :func:`split_unit` returns for every fit; None of one that was left out.
+    ) -> list[Any]:
+        """What :func:`split_unit` returns for every unit of work; None of one that was left out.
 
         late: What becomes of a unit whose time is up before it begins.
-        fits: The number of a split, rows of the ledger and sizes of every fit.
+        fits: The models of every unit.
         """
         grown = solver != "exact" and self._extends
         gammas = np.array(self.gammas)
         tasks = [
-            (m, gammas[some], sizes, solver, self.grown[m] if grown else None, nodes)
-            for m, some, sizes in fits
+            (m, gammas[rows], taus, solver, self.grown[m] if grown else None, nodes)
+            for m, rows, taus in fits
         ]
         return self._run(what, late.unit(split_unit), self.splits, tasks) if tasks else []
 
-    def _cells(self, rows: list[int], sizes: Index) -> tuple[Index, Index]:
-        """The index of the cells of some rows and sizes in arrays of shape (γ, τ)."""
-        return np.array(rows, dtype=np.intp)[:, None], np.searchsorted(self.taus, sizes)
+    def _cells(self, fits: _Fits) -> tuple[Index, Index]:
+        """The index of the cells of some models in arrays of shape (γ, τ)."""
+        return np.array(fits.rows, dtype=np.intp)[:, None], np.searchsorted(self.taus, fits.taus)
 
     def _enter(
         self,
-        fit: tuple[int, list[int], Index],
+        fits: _Fits,
         found: SplitErrors,
         new: NDArray[np.bool_],
         tried: NDArray[np.bool_],
     ) -> None:
-        """Enter what a unit has found of one split.
+        """Enter what a unit of work has found.
 
-        fit: The number of the split, and the rows and sizes of the arrays that follow.
-        new, shape (γ, τ): The models whose errors are entered.
-        tried, shape (γ, τ): The models of which a proof counts as tried.
+        fits: The models of the unit.
+        new, shape (γ, τ): Those whose errors are entered.
+        tried, shape (γ, τ): Those of which a proof counts as tried.
         """
-        m, rows, sizes = fit
-        at = self._cells(rows, sizes)
-        for of_set, error, margin in zip(
-            self.splits.sets_of[m].tolist(), found.errors, found.margins, strict=True
-        ):
+        at, m = self._cells(fits), fits.split
+        of_unit = zip(self.splits.sets_of[m].tolist(), found.errors, found.margins, strict=True)
+        for number, error, margin in of_unit:
             for array, values in ((self.of_sets.error, error), (self.of_sets.margin, margin)):
-                array[..., of_set][at] = np.where(new, values, array[..., of_set][at])
+                of_set = array[..., number]
+                of_set[at] = np.where(new, values, of_set[at])
         self.of_splits.proved[..., m][at] |= found.proved
         self.of_splits.tried[..., m][at] |= tried

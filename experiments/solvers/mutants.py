@@ -42,6 +42,7 @@ ROWS = "solvers/test_row_deletion.py solvers/test_left_out.py"
 LEAPS = "matrix/test_doors.py solvers/test_all_sizes.py solvers/test_certified_solvers.py"
 FOLDS = "design/test_folds.py design/test_design.py cv/test_invariance.py cv/test_engine.py"
 RULES = "cv/test_results.py selection/test_rules.py selection/test_criteria_of_r.py"
+INNER = "cv/test_splits.py selection/test_inner.py cv/test_error_margins.py"
 COUNTED = "solvers/test_counted_units.py"
 CHECKS = "test_verify.py"
 FAULTS = (
@@ -324,6 +325,35 @@ FAULTS = (
         "everything &= np.diff(row, prepend=-1) > 0",
         "pass",
         COUNTED,
+    ),
+    # Models that weigh others.
+    Fault(
+        "an inner model trains on one of the two blocks that it predicts",
+        "selection/inner_folds.py",
+        "train = np.flatnonzero((block != b) & (block != c))",
+        "train = np.flatnonzero(block != b)",
+        INNER,
+    ),
+    Fault(
+        "the errors of a search that a limit has ended replace an estimate",
+        "cv/splits.py",
+        "new = one.proved & ~known.proved[..., some.split][self._cells(some)]",
+        "new = ~known.proved[..., some.split][self._cells(some)]",
+        INNER,
+    ),
+    Fault(
+        "weights are called proved whatever rounding does to errors",
+        "selection/inner_folds.py",
+        "proved &= bool((blocks.margins(rows, b) <= most)[weights[b] > 0.0].all())",
+        "pass",
+        INNER,
+    ),
+    Fault(
+        "the projections of a fold take the ridge weights of all rows",
+        "selection/projection.py",
+        "ridge_unit(self.data, m)\n",
+        "ridge_unit(self.data, self.data.folds.k)\n",
+        "cv/test_invariance.py selection/test_projection.py",
     ),
     Fault(
         "the checker follows a tree that lost its last leaf",

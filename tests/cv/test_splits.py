@@ -114,6 +114,21 @@ def test_only_wanted_models_are_proved_and_each_once() -> None:
     assert len(asked) == 1
 
 
+def test_a_proof_that_a_limit_ends_changes_no_error() -> None:
+    """The support at which a search was ended depends on the limit, and counts for nothing."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 1)) + 0.3 * rng.standard_normal((40, 18))
+    y = X @ rng.standard_normal(18) + rng.standard_normal(40)
+    data = RowFolds(RowTable(X, y, False), make_folds(3, 40, seed=0))
+    ledger = SplitLedger(Pairs(data), np.array([3, 6, 9]), run)
+    ledger.visit([0.1], "heuristic", "pairs")
+    ledger.of_sets.error *= 2.0
+    before = ledger.of_sets.error.copy()
+    assert not ledger.prove(np.ones((1, 3, 3), dtype=bool), "proofs", 1)
+    assert not ledger.of_splits.proved.any()
+    np.testing.assert_array_equal(ledger.of_sets.error, before)
+
+
 @pytest.mark.parametrize("solver", ["auto", "heuristic"])
 def test_more_sizes_leave_what_is_known(solver: str) -> None:
     _, _, data = table(30, 6)

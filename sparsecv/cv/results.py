@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -137,7 +138,15 @@ def bounds_to_show(lower: Any, estimate: Any, upper: Any) -> tuple[Array, Array]
 def bounds_text(lower: float, estimate: float, upper: float) -> str:
     """The interval of a CV error as text; empty where it is a number or an end is too far off."""
     far = bool(np.isnan(bounds_to_show(lower, estimate, upper)).any())
-    return "" if far or lower == upper else f"[{lower:.6g}, {upper:.6g}]"
+    ends = rounded_bound(lower, up=False), rounded_bound(upper, up=True)
+    return "" if far or lower == upper else f"[{', '.join(ends)}]"
+
+
+def rounded_bound(bound: float, *, up: bool, digits: int = 6) -> str:
+    """A bound as text, rounded up or down to so many significant digits, so that it still holds."""
+    rounding = ROUND_CEILING if up else ROUND_FLOOR
+    decimal = Context(prec=digits, rounding=rounding).create_decimal(repr(float(bound)))
+    return f"{float(decimal):.{digits}g}"
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..cv.results import GlobalMinimum
+from ..cv.results import GlobalMinimum, rounded_bound
 from ..errors import InputError
 from ..selection.claims import range_is_proved
 from ..solvers.leaps.gamma_range import SupportInterval
@@ -60,7 +60,8 @@ def plot_minimum(minimum: GlobalMinimum, path: str, title: str = "") -> None:
     """
     figure, ((axis,),) = new_figure(figsize=(8.0, 1.8 + 0.28 * minimum.shown.taus.size))
     draw_minimum(figure, axis, minimum)
-    bounds = f"{minimum.lower:.6g} ≤ min h ≤ {minimum.upper:.6g}; pale: proved to be larger"
+    lower, upper = rounded_bound(minimum.lower, up=False), rounded_bound(minimum.upper, up=True)
+    bounds = f"{lower} ≤ min h ≤ {upper}; pale: proved to be larger"
     axis.set_title("\n".join(filter(None, [without_formulas(title), bounds])), fontsize=10)
     save(figure, path)
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..cv.results import CVResult, GlobalMinimum, bounds_text
+from ..cv.results import CVResult, GlobalMinimum, bounds_text, rounded_bound
 from ..design.features import Features
 from ..design.folds import Index
 from ..selection.claims import Claim, Statement, aim_of, of_model
@@ -16,7 +16,17 @@ from ..solvers.core.plan import TREE_ONLY, one_tree_proves
 from ..solvers.core.result import Status
 from ..tables.coding import MISSING_LEVEL
 from .document import constraints
-from .sections import Fact, Section, SectionColumn, SectionTable, counted, listed, number, percent
+from .sections import (
+    Fact,
+    Section,
+    SectionColumn,
+    SectionTable,
+    counted,
+    listed,
+    number,
+    percent,
+    percent_bound,
+)
 
 # A line of names has at most so many characters, about two lines of a screen, and says how many
 # more names there are. The number is a choice.
@@ -262,7 +272,9 @@ def _range(span: GlobalMinimum, claim: Claim) -> Iterator[Fact]:
 
     Each row of ``span.left`` has a τ and the ends of a range of γ that is not excluded.
     """
-    known = f"{claim.lower:.9g} ≤ least CV error ≤ {claim.upper:.9g}"
+    lower = rounded_bound(claim.lower, up=False, digits=9)
+    upper = rounded_bound(claim.upper, up=True, digits=9)
+    known = f"{lower} ≤ least CV error ≤ {upper}"
     yield Fact("bounds", meaning=f"{known}, by a search of {span.seconds:.2g} s")
     if span.status is Status.UNPROVED:
         text = "rounding allows no closer bounds: errors of this size cannot be told apart"
@@ -284,7 +296,11 @@ def _model_said(result: Result) -> Fact:
     """
     model, criterion = result.model, result.criterion
     shows = model.shows_gap and criterion is None
-    gap = f"; the objective may be too large by at most {percent(model.gap)} of it" if shows else ""
+    gap = ""
+    if shows:
+        gap = (
+            f"; the objective may be too large by at most {percent_bound(model.gap, up=True)} of it"
+        )
     return _said(of_model(model, result.design, criterion), gap)
 
 

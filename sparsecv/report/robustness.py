@@ -12,7 +12,16 @@ from ..plots.robustness import draw_inclusion, draw_influence
 from ..plots.style import page_picture
 from ..selection.result import Result
 from .answer import MAX_CHARACTERS
-from .sections import Section, SectionColumn, SectionTable, changes, counted, listed, percent
+from .sections import (
+    Section,
+    SectionColumn,
+    SectionTable,
+    changes,
+    counted,
+    listed,
+    percent,
+    percent_bound,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -48,8 +57,9 @@ def _influence(frame: DataFrame, result: Result) -> Section:
         ]
         table = SectionTable(columns, what=f"{what}s")
     elif not unproved:
-        # The lead is not known where no row needed a look at the second best columns.
-        least = f", by {percent(lead)} of the objective at least" if np.isfinite(lead) else ""
+        # The lead is not known where a row has needed no look at the second best columns.
+        known = frame["lead"].notna().all() and np.isfinite(lead)
+        least = f", by {percent_bound(lead, up=False)} of the objective at least" if known else ""
         sentence = f"The columns are the best whichever single {what} is left out{least}."
     else:
         sentence = f"No other columns were found to be better where one {what} is left out."

@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 from numpy.typing import NDArray
 
+from ..cv.results import rounded_bound
 from ..design.features import cut_name
 
 # Where room is limited, a name takes at most so many characters, less than a line of a screen
@@ -159,6 +160,11 @@ def percent(share: float, digits: int = 2) -> str:
     return "" if math.isnan(share) else f"{float(f'{100.0 * share:.{digits}g}'):,g} %"
 
 
+def percent_bound(share: float, *, up: bool) -> str:
+    """A bound on a share of 1 as percent, rounded up or down to two digits, so that it holds."""
+    return f"{float(rounded_bound(100.0 * share, up=up, digits=2)):,g} %"
+
+
 def counted(count: int, what: str = "feature") -> str:
     """A number and a word, which gets an s unless the number is 1."""
     return f"{count:,} {what}{'' if count == 1 else 's'}"
@@ -199,7 +205,7 @@ def p_value_text(low: float, high: float) -> str:
         return ""
     if math.isclose(low, high, rel_tol=1e-6):
         return f"{high:.3g}"
-    return f"{low:.3g} to {high:.3g}"
+    return f"{rounded_bound(low, up=False, digits=3)} to {rounded_bound(high, up=True, digits=3)}"
 
 
 def interval_text(low: float, high: float) -> str:

@@ -19,7 +19,7 @@ from support.studies import first_of, is_proved, made, study_of
 from support.tables import write_csv
 
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV
-from sparsecv.cv.results import bounds_text
+from sparsecv.cv.results import bounds_text, rounded_bound
 from sparsecv.errors import UnprovedWarning
 from sparsecv.selection.choice import chosen_again
 
@@ -109,6 +109,16 @@ def test_half_an_interval_is_no_bound() -> None:
     assert bounds_text(1.0, 1.0, 1.0) == ""
     for lower, upper in ((0.0, 1.2), (0.9, np.inf), (0.1, 1.2), (0.9, 2.1)):
         assert bounds_text(lower, 1.0, upper) == ""
+
+
+def test_a_bound_that_is_printed_holds() -> None:
+    assert bounds_text(1.2345678, 1.3, 1.4567894) == "[1.23456, 1.45679]"
+    assert bounds_text(1.1, 1.2, 1.1e-4 + 1.2) == "[1.1, 1.20011]"
+    bounds = np.random.default_rng(0).lognormal(0.0, 20.0, 200)
+    for bound in [0.0, 0.9, 1.0, 1e22, 5e-324, *bounds.tolist()]:
+        low, high = (float(rounded_bound(bound, up=up, digits=3)) for up in (False, True))
+        assert low <= bound <= high <= low * 1.011 + 1e-323
+    assert rounded_bound(np.inf, up=True) == "inf"
 
 
 def test_what_is_proved_after_the_choice_changes_it() -> None:

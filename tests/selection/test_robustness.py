@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import warnings
 from typing import Any
 
@@ -420,6 +421,26 @@ def test_report_draws_rows_and_partitions() -> None:
         page = model.report()
         assert page is not None
         assert words in page.html
+
+
+@pytest.mark.parametrize("gamma", [0.0, 1.0])
+def test_the_lead_that_a_report_prints_is_no_larger_than_that_without_any_row(gamma: float) -> None:
+    printed = 0
+    for note, rng in draws(30, 7131):
+        X = rng.standard_normal((24, 4))
+        X[0, 1] = 40.0  # With a ridge this row is solved alone, and the second best is not known.
+        y = X @ [2.0, 0.49, 0.5, 0.0] + 0.3 * rng.standard_normal(24)
+        y[0] -= 0.49 * 40.0
+        model = SparseRidge(2, gamma=gamma, tol=0.0).fit(X, y)
+        model.row_influence()
+        found = re.search(
+            r"left out, by ([0-9.,]+) % of the", " ".join(str(model.summary()).split())
+        )
+        if found is not None:
+            printed += 1
+            least = min(lead(X, y, model, [row], np.ones(24)) for row in range(24))
+            assert float(found[1].replace(",", "")) <= 100.0 * least * (1.0 + 1e-9), note
+    assert bool(printed) == (gamma == 0.0)
 
 
 def test_few_rows_and_rows_of_weight_zero() -> None:

@@ -471,7 +471,8 @@ def _removed(
     """
     if rows is not None:
         lacks = np.array([one.name not in names for names in rows["names"]], dtype=bool)
-        alone = rows.loc[lacks].sort_values("lead").index.tolist()
+        # Without a row that is not proved, columns that are not known yet may be the best.
+        alone = rows.loc[lacks & rows["proved"]].sort_values("lead").index.tolist()
         one = one._replace(alone=alone, unproved=int((~rows["proved"]).sum()))
         if rows.index.name == "row":  # A group that removes the column is several rows.
             one = one._replace(removed_by=alone[:1])

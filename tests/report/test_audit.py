@@ -53,6 +53,22 @@ def test_a_row_that_decides_is_named() -> None:
     assert "without row 17" in one.sentence
 
 
+def test_a_row_whose_search_has_ended_early_is_not_said_to_remove_a_column() -> None:
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((60, 4))
+    y = X[:, 0] + 0.3 * X[:, 1] + 0.3 * rng.standard_normal(60)
+    X[17, 2], y[17] = 6.0, 12.0
+    model = SparseRidge(tau=2, gamma=0.0).fit(X, y)
+    fit, rows = model._kept_fit(), model.row_influence()
+    rows.loc[17, "proved"] = False
+    fit.answers["row_influence"] = rows
+    audit = audited(fit, None, Limits(None))
+    (one,) = [one for one in audit.columns if one.name == "x2"]
+    assert (list(one.alone), one.unproved) == ([], 1)
+    assert "1 row may decide: the search ended early" in one.sentence
+    assert "the best columns lack it" not in one.sentence
+
+
 def test_what_a_projection_cannot_give_names_the_rule_that_can() -> None:
     X, y = five_columns()
     model = SparseRidgeCV().fit(X, y)

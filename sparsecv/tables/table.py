@@ -144,8 +144,8 @@ class Table:
         These columns are the unnamed index of an exported table, factors of two levels, which
         became a single 0/1 column, and columns that may be identifiers: they number the rows 0, 1,
         ... or 1, 2, ..., or have another whole number in every row, in no order and less than twice
-        as many as there are rows. The latter are looked for in the first 1000 rows, of at least 10;
-        rows that were left out may leave gaps.
+        as many as there are rows. Only columns that do so in the first 1000 rows, of at least 10,
+        are looked at further. Rows that were left out may leave gaps.
         """
         remarks = [*self.source_notes]
         if self.left_out is not None:
@@ -161,24 +161,35 @@ class Table:
             f"{quoted(self.coding.levels[name][1])}, none for {quoted(level)}"
             for name, level in self.coding.first_levels.items()
         ]
-        X = self._X[:1000]
-        if len(X) < 10:
+        if self.n < 10:
             return remarks
-        # Numbers of rows are whole and grow by 1, or by more where rows between were left out. The
-        # first is 0 or 1 and the last len(X) - 1 or len(X), both at most that many rows further on.
-        steps, last = np.diff(X, axis=0), 1 + self.rows_left_out
-        counts = ((steps >= 1.0) & (steps % 1.0 == 0.0)).all(axis=0) & (X[0] % 1.0 == 0.0)
-        counts &= (X[0] >= 0.0) & (X[0] <= last) & (X[-1] <= X[0] + len(X) - 2 + last)
-        # Years of a series are in order. Different measurements that are whole spread more widely.
-        whole = (X % 1.0 == 0.0).all(axis=0) & (np.ptp(X, axis=0) < 2 * (len(X) + last))
-        mixed = whole & (steps > 0.0).any(axis=0) & (steps < 0.0).any(axis=0)
-        mixed[mixed] = (np.diff(np.sort(X[:, mixed], axis=0), axis=0) > 0.0).all(axis=0)
+        # Few columns look like identifiers in the first rows, and these alone are looked at whole.
+        some = np.flatnonzero(_may_identify(self._X[:1000], self.rows_left_out).any(axis=0))
+        counts, mixed = _may_identify(self._X[:, some], self.rows_left_out)
         return remarks + [
             f"column {quoted(self.feature_names[j])} "
-            f"{'counts the rows' if counts[j] else 'has another whole number in every row'}: if it "
+            f"{'counts the rows' if number else 'has another whole number in every row'}: if it "
             f"is an identifier, leave it out with {exclude_option([self.feature_names[j]])}"
-            for j in np.flatnonzero(counts | mixed)
+            for j, number, other in zip(some.tolist(), counts, mixed, strict=True)
+            if number or other
         ]
+
+
+def _may_identify(X: FloatArray, left_out: int) -> NDArray[np.bool_]:
+    """Whether columns number their rows, and have another whole number in every row, shape (2, p).
+
+    X, shape (n, p), n >= 2: Rows in their order; of them, and of later ones, so many are left out.
+    """
+    # Numbers of rows are whole and grow by 1, or by more where rows between were left out. The
+    # first is 0 or 1 and the last len(X) - 1 or len(X), both at most that many rows further on.
+    steps, last = np.diff(X, axis=0), 1 + left_out
+    counts = ((steps >= 1.0) & (steps % 1.0 == 0.0)).all(axis=0) & (X[0] % 1.0 == 0.0)
+    counts &= (X[0] >= 0.0) & (X[0] <= last) & (X[-1] <= X[0] + len(X) - 2 + last)
+    # Years of a series are in order. Different measurements that are whole spread more widely.
+    whole = (X % 1.0 == 0.0).all(axis=0) & (np.ptp(X, axis=0) < 2 * (len(X) + last))
+    mixed = whole & (steps > 0.0).any(axis=0) & (steps < 0.0).any(axis=0)
+    mixed[mixed] = (np.diff(np.sort(X[:, mixed], axis=0), axis=0) > 0.0).all(axis=0)
+    return np.array([counts, mixed])
 
 
 def joined(*blocks: FloatArray) -> FloatArray:

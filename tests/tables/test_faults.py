@@ -193,3 +193,15 @@ def test_numbers_of_rows_in_another_order_are_noted(values: list[float], named: 
         "column 'number' has another whole number in every row: if it is an identifier, leave it "
         "out with --exclude 'number'"
     ]
+
+
+def test_numbers_that_come_again_in_later_rows_are_not_noted() -> None:
+    mixed, rows = (
+        np.random.default_rng(0).permutation(1000.0 + np.arange(1000.0)),
+        np.arange(2000.0),
+    )
+    X = np.column_stack([np.tile(mixed, 2), rows % 1000.0, np.append(mixed, 1000.0 + mixed), rows])
+    assert [text.split(":")[0] for text in Table(X, np.sin(rows), list("abcd")).notes()] == [
+        "column 'c' has another whole number in every row",
+        "column 'd' counts the rows",
+    ]

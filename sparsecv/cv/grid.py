@@ -48,7 +48,8 @@ def grown_grid(
         while True:
             order = sorted(scores, reverse=step > 1.0)
             edge, gamma, best = order[0], order[0] * step, min(scores.values())
-            worth = best < scores[order[1]] * (1.0 - MIN_GAIN)
+            # The largest γ may be the only one that rounding has left.
+            worth = len(order) == 1 or best < scores[order[1]] * (1.0 - MIN_GAIN)
             if scores[edge] > best or not worth:
                 break
             at_end = f"The best γ of the grid is at its end, {edge:.3g}: "

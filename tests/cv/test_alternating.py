@@ -235,6 +235,16 @@ def test_the_default_grid_goes_no_lower_than_rounding_allows() -> None:
     assert (inside[0], said) == (short[0], "")
 
 
+@pytest.mark.filterwarnings("ignore:not every fold and model was proved")
+def test_a_grid_of_which_rounding_leaves_one_ridge_weight_ends_there() -> None:
+    (one,), said = visited(Curve(lambda x: 20.0 + x), least=DEFAULT_GAMMAS[-1])
+    assert one == DEFAULT_GAMMAS[-1]
+    assert "rounding would move CV errors" in said
+    X = 1e6 * np.arange(1.0, 21.0)[:, None]  # The held-out rows are fitted but for rounding.
+    model = SparseRidgeCV(fit_intercept=False, standardize=False).fit(X, X[:, 0])
+    assert model.coef_ == pytest.approx([1.0])
+
+
 def test_the_default_grid_goes_on_past_an_end_while_that_helps() -> None:
     inside, said = visited(Curve(lambda x: 1.0 + (x - 1.0) ** 2))
     np.testing.assert_allclose(inside, DEFAULT_GAMMAS)

@@ -159,7 +159,12 @@ def _of_least_criterion(table: Prepared, settings: Settings, deadline: Limits) -
     weights = criterion_weights(name, design.total, design.p, int(design.protocol.intercept))
     limits = Limits(deadline.remaining(), stop=deadline.stop)
     found = weights.best(problem, limits)
-    assert found is not None  # Rows leave a degree of freedom to the columns that must stay.
+    if found is None:
+        raise InputError(
+            f"tau={name!r} needs more rows, or a larger sum of weights, than a model has "
+            f"coefficients: {design.total:g} is too few for the intercept and the columns that "
+            "must stay"
+        )
     best, _ = found
     model = fitted_model(design, problem, best.support, best.size, best.lower_bound, best.proved)
     ended = Ended(best.status, best.n_nodes, seconds=best.seconds, remaining=settings.time_limit)

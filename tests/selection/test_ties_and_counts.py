@@ -12,7 +12,7 @@ from support.inside import Comparison, Rows, coefficients
 from support.tie_attacks import TIES, drawn_table, whole_rank
 
 from sparsecv import Constraints, SparseRidge
-from sparsecv.errors import ConstantColumnWarning
+from sparsecv.errors import ConstantColumnWarning, InputError
 from sparsecv.selection import row_influence
 from sparsecv.solvers import SparseRidgeProblem
 
@@ -129,6 +129,17 @@ def test_a_support_of_too_many_coefficients_for_the_rows_is_behind_any_other() -
     assert np.isfinite(
         row_influence.lead_of(problem, np.array([0, 1]), one, row_influence.fixed_size(1))
     )
+
+
+@pytest.mark.parametrize("rule", ["aic", "bic", "ebic"])
+def test_a_criterion_refuses_rows_that_are_too_few_for_every_model(rule: str) -> None:
+    X, y = np.random.default_rng(0).standard_normal((4, 3)), np.array([1.0, 3.0, 2.0, 5.0])
+    stay = SparseRidge(rule, constraints=Constraints(include=[0, 1, 2]))
+    with pytest.raises(InputError, match="4 is too few for the intercept and the columns that"):
+        stay.fit(X, y)
+    with pytest.raises(InputError, match=r"0\.5 is too few"):
+        SparseRidge(rule).fit(X, y, sample_weight=[0.1, 0.2, 0.1, 0.1])
+    assert stay.set_params(fit_intercept=False).fit(X, y).support_.tolist() == [0, 1, 2]
 
 
 def test_a_tie_without_a_row_is_broken_as_in_the_table_without_it() -> None:

@@ -121,3 +121,15 @@ def test_coefficients_keep_their_bounds_to_the_last_digit(rule: str) -> None:
         sizes = [model.at_size(size).coef_ for size in model.path_["tau"]]
         for coef in (model.coef_, alone.coef_, sizes):
             np.testing.assert_array_equal(coef, np.clip(coef, low, high))
+
+
+def test_a_group_keeps_its_columns_or_its_name_is_refused() -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.standard_normal((40, 3)), columns=["a", "b", "c"])
+    table["town"] = rng.choice(["u", "v", "w"], 40)
+    y = table["a"] + table["b"]
+    for groups in ({"town": ["b", "c"]}, [None, "town", "town", None]):
+        with pytest.raises(InputError, match="'town' is a column of the table that is a group"):
+            SparseRidge(2, constraints=Constraints(groups=groups)).fit(table, y)
+    own = Constraints(groups={"town": ["town", "c"], "b": ["b"]}, count="groups")
+    assert len(SparseRidge(1, constraints=own).fit(table, y).importance()) == 3

@@ -266,6 +266,11 @@ class _Resolver:
         grouped = {j for columns in found.values() for j in columns}
         for name, columns in self.table.items():
             if len(columns) > 1 and not grouped & set(columns):
+                if name in found:
+                    raise InputError(
+                        f"groups: {name!r} is a column of the table that is a group by itself: "
+                        "give the group of other columns another name"
+                    )
                 found[name] = columns
         return found
 

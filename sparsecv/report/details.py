@@ -231,15 +231,16 @@ def _aim_of_size(choice: Choice, projection: Projection, counts: str) -> str:
     """
     if choice.size_given:
         return "the size that was asked for"
+    # Each size has a largest distance, as a share of the average's CV error. A smaller size may be
+    # nearer than the chosen one may be, and still too far for itself.
+    most, tau = percent(projection.max_share[projection.chosen]), projection.model.tau
+    small = f"small for their number (at most {most} of that CV error for {tau})"
     if projection.near[projection.chosen]:
-        # Each size has a largest distance, as a share of the average's CV error.
-        most = percent(projection.max_share[projection.chosen])
-        return f"the fewest {counts}s whose distance is at most {most} of that CV error"
+        return f"the fewest {counts}s whose distance is {small}"
     if choice.tau == 0:
         return WITHOUT_COLUMNS
-    least = percent(projection.max_share.max())
     aim = "the size of least distance of those that may be chosen, as no such distance is "
-    return aim + f"small (at most {least} of that CV error)"
+    return f"{aim}{small}"
 
 
 def why_chosen(result: Result) -> str:

@@ -151,7 +151,8 @@ def test_the_line_below_the_sizes_names_the_rule_that_was_applied() -> None:
     distance = projection.average.error * np.linspace(3.0, 2.0, 6)
     far = [replace(m, distance=d) for m, d in zip(projection.sizes, distance, strict=True)]
     left_out = "The rule leaves out 2 sizes of more features and more CV error than the model"
-    none = f"no such distance is small (at most {100.0 * projection.max_share.max():.2g} % of that"
+    share = f"at most {100.0 * projection.max_share[5]:.2g} % of that CV error for 5"
+    none = f"no such distance is small for their number ({share})"
     for size, words in (3, left_out), (5, none):
         may = {"allowed": np.arange(6) <= size, "near": np.zeros(6, dtype=bool)}
         own = replace(projection, sizes=far, chosen=size, **may)
@@ -169,6 +170,26 @@ def test_the_line_below_the_sizes_names_the_rule_that_was_applied() -> None:
         asked = replace(shown, choices=result.choices | {"projected": given})
         model._run_ = asked
         assert "Chosen: the size that was asked for." in " ".join(model.summary().split())
+
+
+@pytest.mark.parametrize("near", [True, False])
+def test_the_largest_distance_of_a_size_is_not_said_of_other_sizes(near: bool) -> None:
+    """Size 1 is at a distance of 1 %, which is too far for it and would do for size 5."""
+    X, y = five_columns()
+    model = SparseRidgeCV(gammas=[0.1, 1.0], rule="projected").fit(X, y)
+    result = model._run_
+    projection = result.choice.projection
+    distance = projection.average.error * np.array([0.9, 0.01, 0.01, 0.01, 0.01, 0.01])
+    sizes = [replace(m, distance=d) for m, d in zip(projection.sizes, distance, strict=True)]
+    share = np.array([0.0, 0.005, 0.005, 0.005, 0.005, 0.03])
+    where = {"sizes": sizes, "max_share": share, "near": np.arange(6) == 5}
+    where |= {"chosen": 5} if near else {"chosen": 1, "allowed": np.arange(6) <= 1}
+    choice = replace(result.choice, projection=replace(projection, **where))
+    model._run_ = replace(result, choices=result.choices | {"projected": choice})
+    text = " ".join(model.summary().split())
+    most = "3 % of that CV error for 5" if near else "0.5 % of that CV error for 1"
+    assert f"distance is small for their number (at most {most})" in text
+    assert "distance is at most" not in text
 
 
 def test_a_least_error_that_is_known_has_no_bounds() -> None:

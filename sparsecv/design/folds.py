@@ -66,10 +66,11 @@ class Folds:
         """Whether every row is a fold of its own."""
         return self.label is not None and self.k == self.n
 
-    def check_weights(self, counted: NDArray[np.bool_]) -> None:
-        """Raise an InputError where a fold has no training row that counts.
+    def check_weights(self, counted: NDArray[np.bool_], what: str = "folds") -> None:
+        """Raise an InputError where a fold trains on no row that counts, or no fold holds one out.
 
         counted, shape (n,): Whether a row has a weight above 0.
+        what: The folds in words.
         """
         if self.label is None:
             trained = [bool(counted[train].any()) for train, _ in self.pairs]
@@ -82,6 +83,11 @@ class Folds:
             raise InputError(
                 f"all training rows of {fold} have weight 0: draw other folds, or leave out the "
                 "rows of weight 0"
+            )
+        if self.pairs and not any(counted[test].any() for _, test in self.pairs):
+            raise InputError(
+                f"all rows that the {what} hold out have weight 0, so that there is no error of "
+                "them: draw other folds"
             )
 
     def covers(self, j: int) -> bool:

@@ -130,8 +130,8 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         every fold's own models, with weights from inner folds of its training rows.
     nested_error_, nested_std_error_ : float
         Only with ``nested``: the error to expect on new data, which is the figure to quote, and its
-        standard error; ``cv_error_`` serves to choose and is mostly lower, as the choice was made
-        on the same folds.
+        standard error, NaN where the time sufficed for one outer fold alone; ``cv_error_`` serves
+        to choose and is mostly lower, as the choice was made on the same folds.
     tau_1se_ : int
         Smallest τ of the whole surface whose CV error is within one standard error of the least.
     claim_ : str

@@ -26,6 +26,7 @@ from .sections import (
     number,
     percent,
     percent_bound,
+    with_error,
 )
 
 # A line of names has at most so many characters, about two lines of a screen, and says how many
@@ -222,8 +223,8 @@ def _units_of_errors(result: Result) -> str:
 def _to_quote(nested: NestedError) -> Fact:
     """The error to expect on new data."""
     meaning = "the error to expect on new data: the whole procedure, choice included, held out in "
-    meaning += f"{nested.folds} outer folds"
-    return Fact("to quote", f"{number(nested.error)} ± {number(nested.std_error)} (s.e.)", meaning)
+    meaning += counted(nested.folds, "outer fold")
+    return Fact("to quote", with_error(number(nested.error), nested.std_error, " (s.e.)"), meaning)
 
 
 def _sure(result: Result, held_out: HeldOut) -> Iterator[Fact]:

@@ -22,6 +22,7 @@ from .sections import (
     number,
     p_value_text,
     percent,
+    with_error,
 )
 
 # A table of near-best models has at most so many rows on a page. The number is a choice.
@@ -71,12 +72,12 @@ def _facts(audit: Audit) -> Iterator[Fact]:
     if audit.models is not None:
         yield Fact("near-best", meaning=_near_text(audit))
     if (own := audit.expected) is not None:
-        text = f"{number(own.error)} ± {number(own.std_error)} (s.e.)"
-        meaning = f"the error to expect on new data, from {own.folds} outer folds"
+        text = with_error(number(own.error), own.std_error, " (s.e.)")
+        meaning = f"the error to expect on new data, from {counted(own.folds, 'outer fold')}"
         yield Fact("error", text, meaning)
         for name, peer in audit.peers.items():
             more = "more" if peer.above >= 0.0 else "less"
-            by = f"{number(abs(peer.above))} ± {number(peer.std_error_above)} {more}"
+            by = f"{with_error(number(abs(peer.above)), peer.std_error_above)} {more}"
             yield Fact(meaning=f"{PEERS[name]} {number(peer.error)}, which is {by}")
     if audit.partitions:
         sizes = Counter(audit.partitions["sizes"])

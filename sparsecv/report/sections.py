@@ -150,6 +150,11 @@ def number(value: float, exact: bool = True) -> str:
     return ("" if exact else "≈") + f"{value + 0.0:.6g}"  # The sum turns −0 into 0.
 
 
+def with_error(text: str, std_error: float, mark: str = "") -> str:
+    """A number and its standard error, with a mark behind; the number alone where that is NaN."""
+    return text if math.isnan(std_error) else f"{text} ± {number(std_error)}{mark}"
+
+
 def numbers(values: Iterable[float], exact: Iterable[bool]) -> list[str]:
     """Numbers as texts, each after ≈ where its entry of ``exact`` is false."""
     return [number(value, known) for value, known in zip(values, exact, strict=True)]

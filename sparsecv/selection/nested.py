@@ -62,7 +62,8 @@ NESTED = NestedSettings()
 class NestedError(NamedTuple):
     """The error to expect on new data, in the units of the CV error.
 
-    error, std_error: Mean squared error on the rows of all outer folds, and its standard error.
+    error, std_error: Mean squared error on the rows of all outer folds, and its standard error,
+        which is NaN where only one of them counts.
     folds: The number of outer folds that were fitted, which is smaller where the time was up.
     outer: All outer folds, those that were not fitted last.
     sums, shape (folds, 2): The weighted squared errors of every outer fold, in the units of raw y,
@@ -202,6 +203,8 @@ def nested_error(
     refuse_nested(study.data, cv, nested, groups)
     rows = _given_rows(study, groups)
     folds = _outer_folds(rows.y.size, cv, nested, study.settings.seed, rows.groups, rows.X, rows.y)
+    if rows.weights is not None:
+        folds.check_weights(rows.weights > 0.0, "outer folds of nested")
     squares = list[tuple[float, float]]()
     for j, (train, test) in enumerate(folds.splits()):
         if j and study.plan.out_of_time:
@@ -274,10 +277,12 @@ def _given_rows(study: Study, groups: Any) -> GivenRows:
 def _mean(study: Study, sums: Array, weights: Array) -> tuple[float, float]:
     """The mean over rows of sums over folds, in the units of the CV error, and its standard error.
 
+    One fold, beside which there are none of a weight above 0, has a mean and no standard error.
+
     sums, shape (folds,): In the units of raw y, squared.
     """
     mean, std_error = mean_over_folds(sums / study.design.y_scale**2, weights)
-    return float(mean), float(std_error)
+    return float(mean), float(std_error) if np.count_nonzero(weights) > 1 else float("nan")
 
 
 def _squares(rows: GivenRows, model: Model, fills: Array | None) -> tuple[float, float]:

@@ -337,3 +337,12 @@ def test_a_fold_that_trains_on_rows_of_weight_zero_alone(rule: str, partition: b
     model = SparseRidgeCV(cv=cv, gammas=[1.0], rule=rule)
     with pytest.raises(InputError, match="all training rows of fold 2 of 2 have weight 0: draw"):
         model.fit(X, X[:, 0], sample_weight=weights)
+
+
+@pytest.mark.parametrize("cv", ["time:3", [(np.arange(6), np.arange(6, 9))]])
+def test_folds_that_hold_out_rows_of_weight_zero_alone(cv: Any) -> None:
+    X = np.random.default_rng(0).standard_normal((9, 3))
+    weights = np.repeat([1.0, 0.0], [2, 7])
+    model = SparseRidgeCV(cv=cv, gammas=[1.0], rule="minimum")
+    with pytest.raises(InputError, match="all rows that the folds hold out have weight 0"):
+        model.fit(X, X[:, 0], sample_weight=weights)

@@ -203,3 +203,24 @@ def test_no_outer_fold_begins_after_the_time_limit() -> None:
         model.fit(X, y)
     assert model._run_.expected.folds < 8
     assert model.nested_error_ > 0.0
+
+
+def test_outer_folds_that_hold_out_rows_of_weight_zero_alone() -> None:
+    X, y = made(40, 3)
+    weights = np.repeat([1.0, 0.0], [13, 27])
+    model = SparseRidgeCV(cv="time:5", gammas=[1.0], rule="minimum", nested=2)
+    with pytest.raises(InputError, match="all rows that the outer folds of nested hold out have"):
+        model.fit(X, y, sample_weight=weights)
+
+
+def test_one_outer_fold_has_no_standard_error() -> None:
+    X, y = made(40, 4)
+    weights = np.repeat([1.0, 0.0], [20, 20])
+    model = SparseRidgeCV(cv="time:5", gammas=[1.0], rule="minimum", nested=2)
+    model.fit(X, y, sample_weight=weights)
+    first, second = model._run_.expected.sums
+    assert first[1] > 0.0 == second[1]
+    assert model.nested_error_ > 0.0
+    assert np.isnan(model.nested_std_error_)
+    text = " ".join(model.summary().split())
+    assert f"to quote {model.nested_error_:.6g}, the error to expect" in text

@@ -66,7 +66,9 @@ def _chosen(result: Result) -> Iterator[Fact]:
     weight = f", γ = {number(model.gamma)}" if model.tau > 0 else ""
     yield Fact("chosen", f"τ = {model.tau} of {every}{weight}")
     names = result.features.called(_by_feature(result))
-    none = f"none: the model predicts {number(model.intercept)} for every row"
+    offset = result.table.source.offset_name
+    own = number(model.intercept) + (f" plus {offset}" if offset is not None else "")
+    none = f"none: the model predicts {own} for every row"
     yield Fact("columns", meaning=listed(names, MAX_CHARACTERS) if names else none)
     if (held_out := result.held_out) is not None:
         choice = held_out.choice

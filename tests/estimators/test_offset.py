@@ -54,6 +54,13 @@ def test_a_fit_is_that_of_y_less_the_offset(
     assert "y less offset" in " ".join(with_offset.summary().split())
 
 
+def test_the_mean_alone_predicts_the_offset_of_each_row_and_the_intercept() -> None:
+    none = SparseRidge(tau=0).fit(X, Y, offset=pd.Series(OFFSET, name="base"))
+    predicted = f"none: the model predicts {none.intercept_:.6g} plus base for every row"
+    assert predicted in " ".join(none.summary().split())
+    np.testing.assert_array_equal(none.predict(X, offset=OFFSET), OFFSET + none.intercept_)
+
+
 def test_the_offset_goes_along_with_files_pickles_sizes_and_intervals(tmp_path: Path) -> None:
     model = SparseRidgeCV().fit(X, Y, offset=pd.Series(OFFSET, name="base"))
     plain = SparseRidgeCV().fit(X, Y - OFFSET)

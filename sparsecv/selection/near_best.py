@@ -91,6 +91,7 @@ def importance(result: Result, seconds: float | None) -> Importance:
     inside = np.isin(np.arange(k), rules.units(best.support))
     values, statuses = np.full((2, k), np.nan), [best.status] * k
     values[inside.astype(int), np.arange(k)] = least
+    met = [(inside, least)]
     for u in np.flatnonzero(~(rules.include | rules.exclude)).tolist():
         if (ended := limits.reached(0)) is not None:
             statuses[u] = Status.worst([statuses[u], ended])
@@ -107,6 +108,12 @@ def importance(result: Result, seconds: float | None) -> Importance:
         if found is not None:
             statuses[u] = Status.worst([statuses[u], found[0].status])
             values[0 if inside[u] else 1, u] = found[1]
+            met.append((np.isin(np.arange(k), rules.units(found[0].support)), found[1]))
+    # A limit may have ended the first search, and a later one have met a better support, which has
+    # some units and lacks the others.
+    for has, value in () if best.proved else met:
+        at = has.astype(int), np.arange(k)
+        values[at], least = np.minimum(values[at], value), min(least, value)
     with np.errstate(divide="ignore", invalid="ignore"):
         without, having = np.where(values == least, 1.0, values / least)
     return Importance(list(rules.columns), without, having, statuses)

@@ -1,6 +1,7 @@
 """Sizes by a criterion, inference after the search, and what fits nearly as well."""
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,11 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 from scipy.stats import t as student
-from support.inside import infer
+from support.inside import Comparison, infer
 
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV, load
 from sparsecv.errors import ConstantColumnWarning, UnprovedWarning
+from sparsecv.solvers import SparseRidgeProblem, Status
 
 
 def drawn(n: int = 80, p: int = 8, seed: int = 0) -> tuple[Any, Any]:
@@ -272,6 +274,33 @@ def test_near_best_and_importance_are_those_of_enumeration() -> None:
         assert row["without"] == pytest.approx(lacking / best)
         assert row["with_"] == pytest.approx(having / best)
     assert worth["proved"].all()
+
+
+def test_no_worth_is_below_one_where_a_later_search_meets_a_better_support(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A limit has ended the first search before it has met column 0, which matters most."""
+    X, y = drawn(40, 5)
+    y = y + 5.0 * X[:, 0]
+    model = SparseRidge(tau=2, gamma=2.0).fit(X, y)
+    expected, calls, best = model.importance(), [0], Comparison.best
+
+    def ended(self: Comparison, problem: Any, limits: Any = None) -> Any:
+        calls[0] += 1
+        if calls[0] > 1:
+            return best(self, problem, limits)
+        rules = replace(problem.constraints, exclude=np.arange(5) == 0)
+        how: dict[str, Any] = {"gamma": problem.given_gamma, "constraints": rules}
+        answer, value = best(self, SparseRidgeProblem.from_rows(problem.data, **how), limits)
+        return replace(answer, status=Status.TIME_LIMIT), value
+
+    monkeypatch.setattr(Comparison, "best", ended)
+    found = model.importance()
+    assert 0 in model.support_
+    assert not found["proved"].any()
+    assert (found[["without", "with_"]].min(axis=1) == 1.0).all()
+    assert found.loc["x0", "with_"] == 1.0
+    assert found.loc["x0", "without"] == pytest.approx(expected.loc["x0", "without"])
 
 
 def test_worth_beside_a_perfect_fit_and_without_time() -> None:

@@ -16,6 +16,9 @@ from .style import VERMILION, in_style, new_figure
 
 # Errors above so many times the least error all have the last colour. The number is a choice.
 MOST_OF_THE_LEAST = 1.5
+# γ = 0 has no place on a logarithmic axis. Where supports are known from 0 on, the axis begins at
+# this share of the least γ > 0 at which an interval ends. The number is a choice.
+SHARE_OF_A_RANGE_FROM_0 = 1e-2
 
 
 def _edges(gammas: Any) -> Any:
@@ -104,6 +107,9 @@ def plot_supports(
 ) -> None:
     """Draw every optimal support against γ, in a panel for each size.
 
+    γ = 0 has no place on the logarithmic axis. Of a range that begins there the axis shows two
+    decades below the least γ > 0 at which a support ends.
+
     Parameters
     ----------
     along : dict of int to list of SupportInterval
@@ -130,9 +136,12 @@ def plot_supports(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     plot_supports(along, f"{folder}/supports.png")
     """
-    ends = [end for intervals in along.values() for one in intervals for end in one[:2] if end > 0]
+    every = [end for intervals in along.values() for one in intervals for end in one[:2]]
+    ends = [end for end in every if end > 0.0]
     if not ends or min(ends) == max(ends):
         raise InputError("the picture needs supports over a range of gamma > 0")
+    if min(every) == 0.0:
+        ends.append(min(ends) * SHARE_OF_A_RANGE_FROM_0)
     supports = [one.support for part in along.values() for one in part if one.support is not None]
     p = max([len(names), *(int(support.max()) + 1 for support in supports)])
     # The picture shows supports at 400 γ, evenly spaced in log γ: a choice.

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from support.problems import regression
 
 from sparsecv import SparseRidgeCV
 from sparsecv.errors import InputError
+from sparsecv.plots import over_gamma
 from sparsecv.plots.over_gamma import plot_supports
 from sparsecv.solvers import SparseRidgeProblem, supports_along_gamma
 
@@ -72,3 +74,19 @@ def test_supports_are_drawn_for_every_size(tmp_path: Path) -> None:
     point, _ = supports_along_gamma(problem, 0.0, 1e-300, sizes=[10])
     with pytest.raises(InputError, match="range of gamma > 0"):
         plot_supports(point, str(tmp_path / "t.png"))
+
+
+def test_supports_of_a_range_from_0_are_drawn_below_their_first_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = list[Any]()
+    monkeypatch.setattr(over_gamma, "save", lambda figure, path: drawn.append(figure))
+    problem = SparseRidgeProblem(
+        np.diag([1.0, 9.0, 2.0]), np.array([3.0, 2.0, 1.0]), gamma=1.0, tau=1
+    )
+    along, _ = supports_along_gamma(problem, 0.0, 1e3)
+    first, *_, last = along[1]
+    assert first.low == 0.0 < first.high < last.high
+    plot_supports(along, str(tmp_path / "s.png"))
+    low, high = drawn[0].axes[0].get_xlim()
+    assert (low, high) == pytest.approx((0.01 * first.high, 1e3))

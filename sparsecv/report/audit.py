@@ -47,8 +47,9 @@ T = TypeVar("T")
 # Near-best models are counted up to these shares above the least value.
 WITHIN = (0.01, 0.02, 0.05)
 # A column is judged by the near-best models within the first of WITHIN that is at least this number
-# over the number of rows. A sum of squares that is larger by the share 2/n has an AIC that is
-# larger by 2, a difference that data hardly tell from none (Burnham and Anderson 2002).
+# over n, the number of rows or the sum of their weights. A sum of squares that is larger by the
+# share 2/n has an AIC that is larger by 2, a difference that data hardly tell from none (Burnham
+# and Anderson 2002).
 AIC_DIFFERENCE = 2.0
 # A column holds where its p-value, if there is one, is below this: the usual level.
 LEVEL = 0.05
@@ -222,7 +223,7 @@ def audited(result: Result, cv: Any, limits: Limits) -> Audit:
     """
     if why := no_audit(result):
         raise InputError(why)
-    n, asked = result.table.source.n, _Asked(result, limits)
+    n, asked = result.design.total, _Asked(result, limits)  # AIC counts rows by their weights.
     judged = next((i for i, w in enumerate(WITHIN) if w >= AIC_DIFFERENCE / n), len(WITHIN) - 1)
     found = Audit(_chosen(result), judged, missing=asked.missing)
     found.first_row = int(result.table.source.data_rows is not None)

@@ -41,6 +41,17 @@ def test_two_columns_that_stand_for_each_other_fall_and_the_others_hold() -> Non
     assert audit.headline == f"1 of 2 holds (x3); 1 falls ({twin})"
 
 
+def test_rows_of_weight_zero_do_not_change_what_a_column_is_judged_by() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((1060, 4))
+    y = X[:, 0] + 0.5 * X[:, 1] + rng.standard_normal(1060)
+    some = SparseRidge(tau=2, gamma=0.1).fit(X[:60], y[:60])
+    weighted = SparseRidge(tau=2, gamma=0.1)
+    weighted.fit(X, y, sample_weight=np.repeat([1.0, 0.0], [60, 1000]))
+    shares = [audited(one._kept_fit(), None, Limits(20.0)).share for one in (some, weighted)]
+    assert shares == [0.05, 0.05]
+
+
 def test_a_row_that_decides_is_named() -> None:
     rng = np.random.default_rng(1)
     X = rng.standard_normal((60, 4))

@@ -84,7 +84,8 @@ class Folds:
                 f"all training rows of {fold} have weight 0: draw other folds, or leave out the "
                 "rows of weight 0"
             )
-        if self.pairs and not any(counted[test].any() for _, test in self.pairs):
+        held = [test for _, test in self.pairs if test.size]
+        if held and not any(counted[test].any() for test in held):
             raise InputError(
                 f"all rows that the {what} hold out have weight 0, so that there is no error of "
                 "them: draw other folds"

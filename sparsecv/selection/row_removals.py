@@ -139,10 +139,15 @@ def row_removals(
     rules, rivals = problem.constraints, problem
 
     def lost(found: Influence) -> NDArray[np.bool_]:
-        """Whether the fitted support, or the unit, is not the best without each part of rows."""
+        """For each part of rows, whether another support, or one without the unit, is best then.
+
+        With a unit the best support has to be proved: where it is not, a support that has the unit
+        may be better than the best known one, which lacks it.
+        """
         if unit is None:
             return found.changed
-        return np.array([unit not in rules.units(one) for one in found.supports], dtype=np.bool_)
+        lacking = [unit not in rules.units(one) for one in found.supports]
+        return np.array(lacking, dtype=np.bool_) & found.proved
 
     if unit is not None:
         barred = replace(rules, exclude=rules.exclude | (np.arange(rules.n_units) == unit))
@@ -165,7 +170,7 @@ def row_removals(
         if rows and unit is not None:
             # A third support, which has the unit, may be better than the rival.
             without = row_influence(problem, data, support, [np.array(rows)], limits)
-            if not (lost(without) & without.proved)[0]:
+            if not lost(without)[0]:
                 rows, best = [], support
         tried, far = rows, len(rows) or most + 1
         while 0 < safe < far - 1 and limits.reached(0) is None:
@@ -176,7 +181,7 @@ def row_removals(
             safe += 1
         if tried:
             without = row_influence(problem, data, support, [np.array(tried)], limits)
-            if lost(without)[0] and (unit is None or without.proved[0]):
+            if lost(without)[0]:
                 rows, best = sorted(tried), without.supports[0]
     return Removals(safe, np.array(rows, dtype=np.intp), best)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,9 @@ from support.tables import real_table
 
 from sparsecv import Constraints, SparseRidge, SparseRidgeCV
 from sparsecv.errors import UnprovedWarning
-from sparsecv.selection.row_removals import Fit
+from sparsecv.selection.row_influence import chosen_support, lead_of, row_influence
+from sparsecv.selection.row_removals import Fit, row_removals
+from sparsecv.solvers.core.limits import Limits
 
 Array = NDArray[np.float64]
 
@@ -302,6 +305,28 @@ def test_two_copies_of_a_row_are_not_a_sum_of_single_rows() -> None:
     assert found["stays"].tolist() == [True, False]
     assert found.attrs["rows"] == [0, 1]
     assert found.attrs["columns"] == [1]
+
+
+def test_a_row_takes_a_unit_away_only_where_the_best_without_it_is_proved() -> None:
+    rng = np.random.default_rng(20)
+    X = rng.normal(size=(8, 4))
+    y = X[:, 0] + X[:, 1] + rng.normal(size=8)
+    problem, data, support = chosen_support(SparseRidge(2, 0.1).fit(X, y)._result())
+    parts = list(np.arange(8)[:, None])
+    found = row_influence(problem, data, support, parts, Limits())
+    assert support.tolist() == [0, 1]
+    assert found.supports[7].tolist() == [1, 3]
+    # A search that a limit ends may know a support that is better than the fitted one, and not the
+    # best one, which has column 1.
+    ended = [*found.supports[:7], np.array([0, 2])]
+    found.lead[7] = lead_of(data.without(parts[7]).replace(gamma=0.1, tau=2), support, ended[7])
+    assert found.lead[7] < 0.0
+    found.proved[7] = False
+    removals = row_removals(
+        problem, data, support, replace(found, supports=ended), 1, Limits(), unit=1
+    )
+    assert removals.safe == 0
+    assert removals.rows.size == 0
 
 
 def test_groups_take_the_place_of_rows() -> None:

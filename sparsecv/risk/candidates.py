@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -94,7 +95,7 @@ def development_set(
     X, y = indexable(X, y)
     learner, n_jobs = _learner(estimator, param_grid, X, y, **options)
     n, models = len(y), len(learner.candidates)
-    count = round(size * n)
+    count = round(size * n) if isinstance(size, Real) and 0.0 < size < 1.0 else 0
     if not 1 <= count < n:
         raise InputError(f"a development set of {size!r} of {n} rows leaves one side empty")
     train, held = train_test_split(np.arange(n), test_size=count, random_state=random_state)

@@ -125,7 +125,7 @@ def training_error_bound(
 
 def _deviation(stability: float, loss_bound: float, n: int, delta: float) -> float:
     """The term (4λ + L)√(ln(1/δ)/(2n)) that all bounds of [C] contain."""
-    return (4.0 * stability + loss_bound) * sqrt(log(1.0 / delta) / (2.0 * n))
+    return (4.0 * stability + loss_bound) * sqrt(-log(delta) / (2.0 * n))
 
 
 def cv_deviation(
@@ -331,7 +331,7 @@ def selection_excess(
     """
     M, L = stability, loss_bound
     _check(6, n=n, models=models, stability=M, loss_bound=L, delta=delta)
-    return 12.0 * M / n + 6.0 * (4.0 * M + L) * sqrt(log(models / delta) / n)
+    return 12.0 * M / n + 6.0 * (4.0 * M + L) * sqrt((log(models) - log(delta)) / n)
 
 
 def development_set_bound(
@@ -362,7 +362,7 @@ def development_set_bound(
     0.1156
     """
     _check(n_dev=n_dev, models=models, loss_bound=loss_bound, delta=delta)
-    return loss_bound * sqrt((2.0 / n_dev) * log(2.0 * models / delta))
+    return loss_bound * sqrt((2.0 / n_dev) * (log(2.0 * models) - log(delta)))
 
 
 def ridge_stability(
@@ -400,6 +400,7 @@ def ridge_stability(
     (16.0, 4.0)
     """
     _check(gamma=gamma, n=n, row_bound=row_bound, target_bound=target_bound)
-    rho, kappa, B = gamma / (2.0 * n), row_bound, target_bound
-    largest = B + kappa * B / sqrt(rho)
-    return 4.0 * largest**2 * kappa**2 / rho, largest**2
+    kappa, B, root = row_bound, target_bound, sqrt(gamma) / sqrt(2.0 * n)  # The root of ρ.
+    largest = B + kappa * B / root
+    change = 2.0 * largest * kappa / root
+    return change * change, largest * largest  # Where a float overflows the product is ∞.

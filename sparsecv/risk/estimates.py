@@ -191,8 +191,8 @@ def leave_p_out(
     n = len(indexable(X, y)[1])
     if isinstance(p, bool) or not isinstance(p, Integral) or not 1 <= p < n:
         raise InputError(f"leave-p-out needs p from 1 to n - 1 = {n - 1}; got {p!r}")
-    if most < 1:
-        raise InputError(f"most must be at least 1; got {most}")
+    if not isinstance(most, Integral) or most < 1:
+        raise InputError(f"most must be a whole number >= 1; got {most!r}")
     exact = comb(n, p) <= most
     draws = ShuffleSplit(most, test_size=int(p), random_state=random_state)
     splits = list((LeavePOut(int(p)) if exact else draws).split(np.zeros(n)))
@@ -269,8 +269,8 @@ def repeated_k_fold(
     >>> repeated_k_fold(Ridge(), [[0], [1], [2], [3]], [0, 1, 3, 3], k=2, repeats=3).parts.size
     3
     """
-    if repeats < 1:
-        raise InputError(f"repeats must be at least 1; got {repeats}")
+    if not isinstance(repeats, Integral) or repeats < 1:
+        raise InputError(f"repeats must be a whole number >= 1; got {repeats!r}")
     seeds = check_random_state(random_state).randint(0, 2**31 - 1, size=repeats).tolist()
     parts = [
         _errors(estimator, X, y, k, seed, corrected=corrected, **options).mean() for seed in seeds

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,7 +53,7 @@ def near_best(result: Result, within: float, seconds: float | None) -> NearBestA
     seconds: The search ends after so many seconds.
     Raises InputError: ``within`` is no number ≥ 0, or as :func:`compared` says.
     """
-    if not (np.ndim(within) == 0 and 0.0 <= float(within) < math.inf):
+    if not (isinstance(within, Real) and 0.0 <= within < math.inf):
         raise InputError(f"within must be a number >= 0; got {within!r}")
     problem, comparison = compared(result, "near_best")
     return comparison.near_best(problem, float(within), Limits(seconds))

@@ -257,6 +257,7 @@ ridge(tau=2).inference(level=1.0) -> level
 ridge(tau=2).inference(sigma=0.0) -> sigma
 ridge(tau=2).inference(sigma=np.inf) -> sigma
 ridge(tau=2).inference(sigma="2") -> sigma
+*(ridge(tau=2).near_best(v) for v in (-0.1, np.inf, np.nan, "1", None, [0.1])) -> within
 default().row_influence() -> projection
 default().row_removals() -> projection
 ridge().partitions() -> random folds
@@ -287,8 +288,8 @@ stability(-np.arange(40.0), cv=4) -> finite and >= 0
 stability(np.arange(40) < 20, cv=[*PAIR, PAIR[0][::-1]], lambdas=0.0) -> fold 1 of 2 has no row
 risk.leave_p_out(**MODEL, p=0) -> leave-p-out
 risk.leave_p_out(**MODEL, p=40) -> leave-p-out
-risk.leave_p_out(**MODEL, p=1, most=0) -> most
-risk.repeated_k_fold(**MODEL, repeats=0) -> repeats
+*(risk.leave_p_out(**MODEL, p=1, most=v) for v in (0, 2.5, np.nan, "9")) -> most
+*(risk.repeated_k_fold(**MODEL, repeats=v) for v in (0, 2.5, np.nan, "9")) -> repeats
 risk.k_fold(**MODEL, loss="cubed") -> loss
 default(np.column_stack([X, np.full(40, np.nan)]), missing="mean") -> column 'x5': drop the column
 default(np.column_stack([X, np.full(40, np.nan)])) -> column 'x5': drop the column
@@ -299,7 +300,7 @@ partial_errors(KNeighborsRegressor(), [0.0, 0.9, 1.0, 1.0], 2, nested=False) -> 
 risk.nested_cv(**SEARCH, inner="x") -> inner
 risk.nested_cv(**SEARCH, cv=2) -> 3 folds
 risk.nested_cv(**SEARCH, cv=RepeatedKFold(n_splits=4, n_repeats=2)) -> every row exactly once
-risk.development_set(**SEARCH, size=0.0) -> side
+*(risk.development_set(**SEARCH, size=v) for v in (0.0, np.nan, np.inf, "0.2", None)) -> side
 risk.development_set(**SEARCH, loss=lambda y, f: -abs(y - f), loss_bound=9.0) -> negative
 risk.k_fold_deviation(**GOOD, k=3) -> equal size
 risk.k_fold_deviation(**GOOD, k=40) -> 40 folds

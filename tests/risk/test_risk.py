@@ -171,6 +171,27 @@ def test_formulas() -> None:
         assert first <= risk.corrected_k_fold_deviation(k=k, **options) + 1e-12
 
 
+@pytest.mark.parametrize("delta", [5e-324, 1e-310, 0.1])
+def test_bounds_are_no_nan_where_losses_are_0_and_delta_is_tiny(delta: float) -> None:
+    none: dict[str, Any] = {"n": 10, "stability": 0.0, "loss_bound": 0.0, "delta": delta}
+    assert risk.cv_deviation(n_train=5, n_validation=5, **none) == 0.0
+    assert risk.corrected_deviation(n_train=5, **none) == 0.0
+    assert risk.selection_excess(models=3, **none) == 0.0
+    assert risk.development_set_bound(n_dev=10, models=3, delta=delta, loss_bound=0.0) == 0.0
+    some = none | {"loss_bound": 1.0}
+    spread = np.sqrt(-np.log(delta) / 20)
+    assert risk.cv_deviation(n_train=5, n_validation=5, **some) == pytest.approx(spread)
+
+
+def test_the_stability_of_ridge_is_infinite_where_it_overflows() -> None:
+    def found(gamma: float, row: float, target: float) -> tuple[float, float]:
+        return risk.ridge_stability(gamma=gamma, n=10, row_bound=row, target_bound=target)
+
+    assert found(1e-300, 1e10, 1.0) == (np.inf, np.inf)
+    assert found(5e-324, 1.0, 1.0) == (np.inf, np.inf)
+    assert found(1.0, 1e200, 0.0) == (0.0, 0.0)  # Where every y is 0, so are all coefficients.
+
+
 @pytest.mark.parametrize(("n", "k"), [(60, 2), (60, 3), (90, 2)])
 def test_the_lower_bound_is_attained(n: int, k: int) -> None:
     """Theorem 4.1's learner: uniformly stable with 3λ/t, K-fold error off by λ/(2K²) − 2λ/n.

@@ -31,7 +31,9 @@ def averaged_coefficients(
     weights: Array,
     fold: int | None = None,
 ) -> Array:
-    """Coefficients (p,) of a weighted average of models; 0 where no model has the column.
+    """Coefficients (p,) of a weighted average of models, for the columns of the problem.
+
+    A coefficient is 0 where no model with a weight above 0 has the column.
 
     problem: The training problem of the fold, or of all rows, on which the models are fitted again.
     result: h(γ, τ) with the supports of every fold and of all rows.
@@ -135,6 +137,7 @@ def _weights_in_folds(study: Study, result: CVResult) -> FoldWeights:
 def _surface_in_folds(study: Study, first: Evaluated, inner: FoldWeights) -> CVResult:
     """h(γ, τ) of the first partition at the γ of every fold's models, and at least at their sizes.
 
+    Of this result the supports of the folds are wanted: what the averages of folds are made of.
     Where the plan proves what the choice needs, pairs that carry weight in a fold are proved.
     """
     surface = first.surface
@@ -154,7 +157,7 @@ def _surface_in_folds(study: Study, first: Evaluated, inner: FoldWeights) -> CVR
 
 
 def averages_in_folds(study: Study, in_folds: CVResult, inner: FoldWeights) -> list[Array]:
-    """Coefficients (p,) of the average of every fold's models, with the fold's own weights.
+    """For every fold the coefficients (p,) of the average of its models, with its own weights.
 
     in_folds: h(γ, τ) at the γ of ``inner``, and at least at its sizes.
     Raises OutOfTime: The time is over, and the grace after it.
@@ -174,7 +177,9 @@ def averages_in_folds(study: Study, in_folds: CVResult, inner: FoldWeights) -> l
 def error_of_averages(data: FoldData, coefs: list[Array]) -> tuple[float, float]:
     """The CV error of models that are given by coefficients (p,) for every fold.
 
-    Returns: The CV error and its standard error over folds.
+    coefs: For every fold the coefficients of the columns of its training problem.
+    Returns: The CV error, which is the mean over all held-out rows, and its standard error over
+        folds.
     """
     sums = []
     for j, coef in enumerate(coefs):

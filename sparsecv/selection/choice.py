@@ -44,7 +44,8 @@ class Choice:
     lower, upper : float
         Bounds on ``cv_error``. Those of a projection are 0 and ∞ where it is not proved.
     criterion : float
-        The number that the rule minimises: h, h + λ·stability, or the corrected error.
+        The number that the rule minimises: h, h + λ·stability, or the corrected error; the CV error
+        of the pair for one-se, which minimises no number.
     pairs : PairCriterion or None
         The number that the rule minimises, of every pair; None where it is the CV error, or where
         there is no such number, as for one-se and projected.
@@ -119,9 +120,10 @@ def of_pair(
     criterion: float,
     pairs: PairCriterion | None = None,
 ) -> Choice:
-    """The choice of the pair at position (g, t) of a surface.
+    """The choice of the pair at position (g, t) of a surface, with what the surface knows of h.
 
-    criterion, pairs: As of :class:`Choice`.
+    criterion: The number that the rule minimises, at this pair.
+    pairs: That number at every pair; None where the rule minimises h, or no number.
     """
     one = result.by_gamma[g]
     return Choice(
@@ -248,10 +250,12 @@ def chosen_from(study: Study, first: Evaluated) -> tuple[Evaluated, Choice]:
 
 
 def chosen_again(study: Study, first: Evaluated, choice: Choice) -> tuple[Evaluated, Choice]:
-    """The choice by what the surface has proved since; parameters as of :func:`other_choices`.
+    """The choice by what the surface has proved since it was made.
 
-    A rule that needs nothing beside the surface chooses anew, and a pair of another rule takes the
-    CV error that is known now.
+    A rule that needs nothing beside the surface chooses anew. A pair of another rule stays, and
+    takes the CV error that is known now; its criterion and a projection stay as they are.
+
+    choice: What the rule of the study has chosen from the surface.
     Returns: The surface with the model of the pair proved, as far as the time allows; the choice.
     """
     if choice.cut_short:
@@ -282,7 +286,7 @@ def other_choices(
     choice: What the rule of the study chooses.
     every: Whether the choices of all rules are computed. Rules that the folds, the method or the
         time do not allow are left out.
-    Returns: Choices under the names of the rules.
+    Returns: Choices under the names of the rules; ``choice`` under that of the rule that made it.
     """
     found = dict[str, Choice]()
     for name, rule in RULES.items():

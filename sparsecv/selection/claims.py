@@ -148,6 +148,9 @@ def _no_smaller(
 ) -> bool:
     """Whether no error is smaller than that of the pair at a position.
 
+    This is proved where the least of all lower bounds is no less than the pair's upper bound, but
+    for what rounding explains, and the tolerance of a search of the least error.
+
     sizes: Positions of the sizes that are compared.
     ranges: Whether every γ of the range that was searched is compared, and not those of the surface
         alone.
@@ -169,14 +172,21 @@ def _no_smaller(
 def _tolerance(result: CVResult, ranges: bool) -> float:
     """The share by which an error may be smaller than one that counts as the least.
 
-    ranges: As of :func:`_no_smaller`.
+    It is that of the search at every γ of the surface, or of the search over the range of γ where
+    this is larger; 0 where every h(γ, τ) was evaluated.
+
+    ranges: Whether every γ of the range counts, and not those of the surface alone.
     """
     own = result.tolerance or 0.0
     return max(own, result.minimum.tolerance) if ranges and result.minimum is not None else own
 
 
 def _least_error(result: CVResult, choice: Choice) -> tuple[float, float]:
-    """Lower and upper bound of the least CV error over all that was searched."""
+    """Lower and upper bound of the least CV error over all that was searched.
+
+    That is every pair of the surface, every γ of a range that was searched, and the projections
+    that were found.
+    """
     lower, upper = [float(result.table("lower").min())], [float(result.table("upper").min())]
     if (minimum := result.minimum) is not None:
         lower.append(minimum.lower)

@@ -52,9 +52,13 @@ def check_one_tree(problem: SparseRidgeProblem, what: str, instead: str) -> None
 
 
 def least_squares(data: Rows, columns: NDArray[np.intp], n: float) -> tuple[float, int]:
-    """The residual sum of squares of a fit on some columns, and its number of coefficients.
+    """The residual sum of squares of a least-squares fit on some columns, and the columns' rank.
 
     A sum of at most n·EPS of yᵀy, which n rows may owe to rounding, counts as 0.
+
+    data: Centred rows if there is an intercept, each times the root of its weight; y is their last
+        column.
+    n: Number of rows, or the sum of their weights.
     """
     X, y = data.rows[:, columns], data.rows[:, -1]
     lengths = np.linalg.norm(X, axis=0)
@@ -73,7 +77,8 @@ def criterion_weights(name: str, n: float, p: int, intercept: int) -> Comparison
     for a factor of L levels by itself (:class:`~.coefficients.Coefficients`). Only sizes that leave
     a degree of freedom or more count.
 
-    n: Number of rows. p: Number of columns to choose from. intercept: 1 with one, else 0.
+    n: Number of rows, or the sum of their weights. p: Number of columns to choose from. intercept:
+        1 where models have an intercept, else 0.
     """
     k = np.arange(p + 1)
     each = {"aic": 2.0}.get(name, log(n))

@@ -117,6 +117,7 @@ def inner_weights(
     """Weights of every fold's models, from errors of inner models that have not seen its rows.
 
     Up to 45 columns inner models of pairs that carry weight are proved, as far as the time allows.
+    A fold without inner models has all sizes, and weights as if all its CV errors were equal.
 
     gammas: With None every fold has the default grid, which errors of its inner models extend: an
         extension by the CV errors of all rows would have seen the rows that the fold holds out.
@@ -128,6 +129,9 @@ def inner_weights(
     first_round: The position in ``size_rounds`` of the sizes that are computed first. The result is
         that of 0: a fold takes the first round that its errors allow. Small sizes are not computed
         first by themselves, and then again with larger ones.
+    Raises OutOfTime: The time is over, and the grace after it, before all inner models of the first
+        sizes are fitted.
+    Raises InputError: Inner folds are needed within folds, and the rows are not in memory.
     """
     models, block, n = _inner_models(data)
     splits, start = InnerFolds(data, models), DEFAULT_GAMMAS if gammas is None else gammas
@@ -168,7 +172,9 @@ class _Blocks:
     """
 
     def __init__(self, ledger: SplitLedger, block_of: Index, n: Array, plan: RunPlan) -> None:
-        """Take a ledger whose every size is one that every block has tried.
+        """Take a ledger all of whose sizes count as tried by every block.
+
+        :func:`_visited_blocks` changes ``sizes`` where a block has enough with fewer.
 
         block_of, shape (sets,): The block whose weights a set of the ledger decides.
         n, shape (blocks,): The weight of the rows outside every block.
@@ -177,7 +183,10 @@ class _Blocks:
         self.sizes = [np.ones(ledger.taus.size, dtype=bool) for _ in n]
 
     def errors(self, rows: Sequence[int], b: int) -> Array:
-        """Squared errors at some rows of the ledger, summed over the sets of a block, (γ, τ)."""
+        """Squared errors at some rows of the ledger, summed over the sets of a block, (γ, τ).
+
+        They are NaN where a γ was not visited in time, and 0 of a block without inner models.
+        """
         return self._summed(self.ledger.of_sets.error, rows, b)
 
     def margins(self, rows: Sequence[int], b: int) -> Array:
@@ -324,6 +333,8 @@ def _inside_folds(data: FoldData) -> list[InnerModel]:
     early enough in time. A row of weight 0 is no row.
 
     data: Its rows are in memory; else an InputError is raised.
+    Returns: The inner models of all folds, those of a fold one after the other; each predicts for
+        its own fold alone.
     """
     folds, weights = data.folds, data.rows_for("inner folds need").rows.weights
     pairs = list(folds.splits())
@@ -395,7 +406,8 @@ def _drawn_folds(rows: Index, groups: Index | None, pairs: Pairs) -> Pairs:
     rows: The training rows of a fold.
     groups: The group of each of these rows.
     pairs: All folds of the user.
-    Returns: None where there are fewer than two rows or groups.
+    Returns: Training and held-out rows of 2 to ``inner_folds`` folds; an empty list where there are
+        fewer than two rows or groups.
     """
     parts = rows.size if groups is None else np.unique(groups).size
     if parts < 2:

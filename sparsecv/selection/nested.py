@@ -65,7 +65,7 @@ class NestedError(NamedTuple):
     error, std_error: Mean squared error on the rows of all outer folds, and its standard error,
         which is NaN where only one of them counts.
     folds: The number of outer folds that were fitted, which is smaller where the time was up.
-    outer: All outer folds, those that were not fitted last.
+    outer: All outer folds, in the order in which they are fitted; the first ``folds`` of them were.
     sums, shape (folds, 2): The weighted squared errors of every outer fold, in the units of raw y,
         and the weight of its rows.
     """
@@ -81,8 +81,8 @@ class PeerError(NamedTuple):
     """The error of another learner on the same outer folds, in the units of the CV error.
 
     error, std_error: As of :class:`NestedError`.
-    above, std_error_above: By how much it exceeds the error of the fit, and the standard error of
-        that difference.
+    above, std_error_above: By how much it exceeds the error of the fit on the same folds, below 0
+        where it is smaller, and the standard error of that difference over folds.
     """
 
     error: float
@@ -228,8 +228,8 @@ def peer_errors(
 ) -> dict[str, PeerError]:
     """The errors of other learners on the outer folds of a nested error, by the learners' names.
 
-    A learner that has no coefficients in some fold is left out. Once the time is up no further fold
-    begins, and the result is empty.
+    A learner that has no coefficients in some fold is left out. Where the time is up before the
+    last fold, the result is empty.
 
     study, cv, groups: As :func:`nested_error` took them.
     own: The nested error.
@@ -279,7 +279,8 @@ def _mean(study: Study, sums: Array, weights: Array) -> tuple[float, float]:
 
     One fold, beside which there are none of a weight above 0, has a mean and no standard error.
 
-    sums, shape (folds,): In the units of raw y, squared.
+    sums, shape (folds,): Sums over the rows of each fold, in the units of raw y, squared.
+    weights, shape (folds,): The number of rows of each fold, or the sum of their weights.
     """
     mean, std_error = mean_over_folds(sums / study.design.y_scale**2, weights)
     return float(mean), float(std_error) if np.count_nonzero(weights) > 1 else float("nan")
@@ -287,6 +288,8 @@ def _mean(study: Study, sums: Array, weights: Array) -> tuple[float, float]:
 
 def _squares(rows: GivenRows, model: Model, fills: Array | None) -> tuple[float, float]:
     """The sum of a model's weighted squared errors on held-out rows, and the sum of the weights.
+
+    Errors are in the units of raw y.
 
     rows: The held-out rows, whose missing values are filled in place.
     fills, shape (p_raw,): What the model fills missing values with; None where it fills none.

@@ -20,7 +20,7 @@ def corrected_errors(study: Study, result: CVResult) -> PairCriterion:
     e is the mean squared error, on all rows, of the model of all rows; ē is that of a fold's model,
     on all rows as well, averaged over folds. A fold of weight 0 counts as no fold.
 
-    result: h(γ, τ) of the first partition.
+    result: h(γ, τ) of the first partition, whose folds hold out every row once.
     Raises OutOfTime: The time is over, and the grace after it, before all models are fitted.
     """
     total, counted = study.data.total, np.flatnonzero(study.data.fold_weight > 0.0)
@@ -32,7 +32,10 @@ def corrected_errors(study: Study, result: CVResult) -> PairCriterion:
 
 
 def _trained(study: Study, result: CVResult, j: int | None) -> Array:
-    """||y − Xβ||² (γ, τ) of fold j's models on its training rows; with None those of all rows."""
+    """||y − Xβ||² (γ, τ) of fold j's models on its training rows; with None those of all rows.
+
+    Raises OutOfTime: The time is over, and the grace after it.
+    """
     if Late.AFTER_GRACE.leaves_out(study.plan.estimates):
         raise OutOfTime
     problem = study.data.problem(study.data.folds.k if j is None else j)

@@ -174,7 +174,11 @@ class FoldAverages(Splits):
         return Split(target, sets, np.flatnonzero(coef), unit)
 
     def rooms(self, taus: Index, errors: list[Array]) -> Sequence[Array | float]:
-        """A distance may be moved by a share of the largest that is close to the average."""
+        """Rounding may move a distance by a share of the largest one that is close to the average.
+
+        That is the size's largest share (:func:`max_distance_shares`) of the average's error. In
+        place of the latter stands the error of the fold's own projection against the response.
+        """
         _, error = errors
         return exact_margin(max_distance_shares(taus, self.data.weight)) * error, 0.0
 
@@ -240,7 +244,8 @@ class _FoldProjections:
         enough, an error by that of itself and by what rounding leaves of a perfect fit.
 
         max_distance, shape (τ,): The largest distance at which a size is close to the average.
-        rounding, total: As of the data.
+        rounding: What rounding may leave of the CV error of a perfect fit.
+        total: What sums over all folds are divided by to be means over held-out rows.
         """
         (distance, error), (off, error_off) = (
             [values.sum(axis=2) / total for values in self.sums(margins)]
@@ -358,7 +363,7 @@ def _error_of_the_mean(result: CVResult, least_error: float) -> float:
 def _projected_models(
     study: Study, average: Average, sizes: Index, gammas: Array, chosen: int
 ) -> list[Model]:
-    """The average of all rows, projected onto every size.
+    """The average of all rows, projected onto every size; each model says whether it is proved.
 
     Up to 45 columns the projection onto the chosen size is proved, as far as the time allows.
 

@@ -52,7 +52,7 @@ class Ended(NamedTuple):
 
 
 class HeldOut(NamedTuple):
-    """What a model was chosen from, where rows were held out.
+    """What a model was chosen from, where rows were held out, and the choice.
 
     study: What the steps of the cross-validation read.
     surface: h(γ, τ), the CV error of the best subset of at most τ columns at the ridge weight γ, on
@@ -206,7 +206,10 @@ class Result:
 
     @property
     def effects(self) -> Array:
-        """Coefficients of the model's support times the standard deviations of their columns."""
+        """Coefficients of the model's support times their columns' standard deviations, (s,).
+
+        They are in units of y, in the order of the support of s columns.
+        """
         return np.asarray((self.model.coef * self.design.raw_spread)[self.model.support])
 
     @property
@@ -215,12 +218,13 @@ class Result:
         return np.argsort(-np.abs(self.effects), kind="stable")
 
     def feature_effects(self, model: Model) -> Array:
-        """What one standard deviation of every feature changes, shape (k,); NaN where it is not in.
+        """What one standard deviation of every feature adds to a prediction, in units of y, (k,).
 
-        A single column has its coefficient times its standard deviation. A factor or a group has
-        the standard deviation of what its columns add to a prediction, which has no sign.
+        k is the number of features, and a feature that the model lacks has NaN. A single column has
+        its coefficient times its standard deviation. A factor or a group has the standard deviation
+        of what its columns add to a prediction, which has no sign.
 
-        model: One of this table.
+        model: A model of this table, of any size.
         """
         design, found = self.design, np.full(len(self.features.names), np.nan)
         place, lengths = np.searchsorted(design.kept, np.arange(design.p_raw)), design.raw_spread

@@ -71,10 +71,11 @@ class Influence:
 
     supports: For every row or group the best support known without it, in columns of the problem:
         the fitted support wherever no other is better, or as good and before it by the rule of
-        :mod:`~sparsecv.solvers.core.ties`.
+        :mod:`~sparsecv.solvers.core.ties`, which is lexicographic order for supports of one size.
     lead, shape (m,): By what share the objective of the best other support lies above that of the
-        fitted support, at least; below 0 where the other is better. NaN where the fitted support is
-        the best, and the search has not looked for the second.
+        fitted support, at least; below 0 where the other is better, and 0 where the other ties and
+        is taken. By a criterion values take the place of objectives. NaN where the fitted support
+        is the best, and the search has not looked for the second.
     proved, shape (m,): Whether no other support is better than that of ``supports``.
     changed, shape (m,): Whether that is another support than the fitted one.
     """
@@ -103,7 +104,8 @@ class Lighter(NamedTuple):
         """The problem for some rows.
 
         rows, targets: What deleting each row takes from the problem of all rows, ``problem``.
-        ratios, shape (m, p): Squared scales of the columns without each row, over those of all.
+        ratios, shape (m, p): Squared scales of the columns without each row, over those of all;
+            above 0.
         """
         # The share taken off is far above the rounding of a ratio.
         least = np.where((ratios == 1.0).all(axis=0), 1.0, ratios.min(axis=0) * (1.0 - SUM_SHARE))
@@ -167,7 +169,7 @@ def parts_of(result: Result) -> dict[Any, Index]:
 
 
 def comparison_on_rows(result: Result) -> Weights | None:
-    """What a criterion that has chosen the size weighs objectives by; None without one."""
+    """How a criterion that has chosen the size compares supports on fewer rows; else None."""
     name, own = result.criterion, int(result.design.protocol.intercept)
     if name is None:
         return None
@@ -190,9 +192,11 @@ def row_influence(
 
     problem: All rows, at the γ and τ of the fit.
     data: The rows of the problem.
-    support: The fitted support.
-    parts: The rows of every part.
-    weights: How supports of all sizes are compared, by a criterion.
+    support: The fitted support, in columns of the problem.
+    parts: The positions of the rows of every part; none has all rows.
+    limits: Once one is reached, parts are left as they are, and count as not proved.
+    weights: How supports of all sizes are compared, by a criterion; by default supports of the
+        problem's τ are compared by their objectives.
     """
     m = len(parts)
     no = np.zeros(m, dtype=np.bool_)
@@ -228,7 +232,10 @@ def row_influence(
 
 
 def fixed_size(size: int, at_most: bool = False) -> Comparison:
-    """Supports of one size, or of at most the size, are compared by their objectives."""
+    """A comparison by the objectives of supports of one size or, with ``at_most``, of smaller ones.
+
+    With ``at_most`` supports of every size up to the given one count.
+    """
     return Comparison(np.where(at_most | (np.arange(size + 1) == size), 1.0, np.inf))
 
 

@@ -108,8 +108,10 @@ class Removals(NamedTuple):
     """What is known of the removal of rows.
 
     safe: The support stays the best whichever rows are removed, up to so many of them.
-    rows: Rows without which another support is better, as few as were found; empty where none were.
-    support: The best support known without these rows, in columns of the problem.
+    rows: Positions of rows without which another support is better, or ties and is taken before it;
+        as few as were found, and empty where none were.
+    support: The best support known without these rows, in columns of the problem; the fitted one
+        where there are no such rows.
     """
 
     safe: int
@@ -131,8 +133,10 @@ def row_removals(
 
     problem: All rows, at the γ and τ of the fit.
     data: The rows of the problem.
-    support: The fitted support.
-    influence: What is best without each row.
+    support: The fitted support, of at least one column.
+    influence: What is best without each row by itself, in the order of the rows.
+    most: At least 1. More rows than leave two are never removed together.
+    limits: Once one is reached, no further number of rows is proved or tried.
     unit: Where it is given, supports count that lack this unit of columns, which the fitted support
         has: rows are removed until the best support lacks it.
     """
@@ -187,7 +191,7 @@ def row_removals(
 
 
 def largest_sum(values: Array, r: int) -> float:
-    """The sum of the r largest values, of which those below 0 count as 0; NaN beside a NaN."""
+    """The sum of the r largest values, of which those below 0 count as 0; NaN if a value is NaN."""
     return float(np.maximum(np.sort(values)[max(values.size - r, 0) :], 0.0).sum())
 
 
@@ -199,7 +203,7 @@ class Fit(NamedTuple):
     residual, shape (m,): The residuals of the rows.
     basis, shape (m, k): Their block of the hat matrix is the product of this and its transpose.
     length, root: The length of y, and the root of the objective with all rows.
-    nothing_left: An objective up to which rounding alone keeps it from being 0.
+    nothing_left: An objective of at most this number may be 0 but for rounding.
     moved: Rounding moves residuals by at most this share of the length of y.
     """
 

@@ -43,7 +43,7 @@ PARTITIONS = 2
 
 
 class Wings(NamedTuple):
-    """What settings may ask for that a fit with defaults does without; doors hand it in.
+    """Functions that a fit calls only where its settings ask for them; its callers pass them.
 
     search_tau: The search for the best τ at one γ, by which the method "search" solves every γ.
     alternate: Visits γ on a surface, in turn with τ, and proves what is needed.

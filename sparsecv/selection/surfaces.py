@@ -195,7 +195,8 @@ def unvisited(
     """A surface at some sizes that has not visited any γ yet.
 
     partition: Its γ and rounds of sizes do not count here.
-    ledger: What is known at these sizes; by default nothing.
+    taus: The sizes, increasing.
+    ledger: What is known at these sizes, which the surface adds to; by default nothing.
     """
     store = None
     if study.checkpoint is not None:
@@ -220,7 +221,10 @@ def named_report(report: Report, name: str) -> Report:
 
 
 def _need(study: Study) -> Need:
-    """The pairs (γ, τ) whose CV errors and models the rule of a study needs proved."""
+    """What the rule of a study needs proved: a function of what is known of h(γ, τ).
+
+    The function returns the pairs (γ, τ) whose CV errors, and whose models of all rows, are needed.
+    """
     needs: dict[str, Need] = {
         "minimum": of_minimum,
         "one-se": of_one_se,
@@ -351,10 +355,11 @@ def _spread_gammas(result: CVResult, weighted: Index) -> Index:
     """Positions of the γ at which other partitions are evaluated, increasing.
 
     These are all γ that carry weight. An alternation between τ and γ, however, visits many γ that
-    lie close together, of which some are left out.
+    lie close together: of these the γ of least CV error is taken, and others that carry weight at
+    some distance from each other.
 
     result: h(γ, τ) of the first partition.
-    weighted: The positions of the γ that carry weight.
+    weighted: The positions of the γ that carry weight, increasing.
     """
     if not result.trace:
         return weighted
@@ -376,6 +381,8 @@ def _spread_gammas(result: CVResult, weighted: Index) -> Index:
 
 def _prove_mean(study: Study, surfaces: list[Surface], gammas: Array, taus: Index) -> None:
     """Prove, on every partition, the pairs that carry weight in the mean over partitions.
+
+    Pairs whose proof a limit ends stay estimates.
 
     surfaces: Those of all partitions, the first partition first; they take the proofs.
     gammas, taus: Where the other partitions are evaluated. All surfaces have visited these γ, and

@@ -34,6 +34,9 @@ MOST_STANDARD_ERRORS = 1e6
 class Truncated(NamedTuple):
     """A coefficient, observed at x, that is conditioned to lie in a set.
 
+    Numbers are in units of σ, or of s where σ is estimated, which are the standard errors of the
+    coefficient. One of the outer intervals has x.
+
     inner, outer, shape (k, 2): Intervals that the set contains, and intervals that contain it.
     degrees: ν; ∞ where the variance is known.
     """
@@ -44,14 +47,21 @@ class Truncated(NamedTuple):
     degrees: float = math.inf
 
     def p_value(self, mean: float = 0.0) -> tuple[float, float]:
-        """The least and the largest two-sided p-value of a mean: twice the smaller tail."""
+        """The least and the largest two-sided p-value of a mean: twice the smaller tail, at most 1.
+
+        The set is known between ``inner`` and ``outer``, and the p-value of every such set lies
+        between the two numbers.
+        """
         low, high = self.log_odds(mean, upper=False), self.log_odds(mean, upper=True)
         ends = [2.0 / (1.0 + math.exp(min(abs(odds), 700.0))) for odds in (low, high)]
         least = min(ends) if max(abs(low), abs(high)) <= 700.0 else 0.0
         return least, 1.0 if low <= 0.0 <= high else max(ends)
 
     def interval(self, level: float) -> tuple[float, float]:
-        """The means whose two tails are both at least (1 − level)/2, or a larger interval."""
+        """The means whose two tails are both at least (1 − level)/2, or a larger interval.
+
+        The ends are in standard errors, and may be infinite; ``level`` lies between 0 and 1.
+        """
         return self.end(level, lower=True), self.end(level, lower=False)
 
     def log_odds(self, mean: float, upper: bool) -> float:
@@ -134,6 +144,6 @@ class Truncated(NamedTuple):
 
 
 def within(intervals: Array, start: float, end: float) -> Array:
-    """What intervals (k, 2) have in common with one interval."""
+    """What intervals (k, 2) have in common with one interval, shape (m, 2); no empty intervals."""
     some = np.clip(intervals, start, end)
     return some[some[:, 0] < some[:, 1]]

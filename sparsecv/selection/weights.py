@@ -65,6 +65,7 @@ AVERAGE = AverageSettings()
 def _log_weights(errors: Array, n: float) -> tuple[Array, float]:
     """Logarithms of the weights (h / least h)^(−n/temperature) of CV errors h, and log(least h).
 
+    An error of 0 counts as the smallest normal number, and the least error must be below ∞.
     Dividing by the least h keeps the weights from overflowing.
     """
     logs = _log(errors)
@@ -82,7 +83,8 @@ def model_weights(errors: Array, gammas: Array, n: float) -> Array:
     The weight of a pair of CV error h is proportional to h^(−n/10) times the length of the interval
     of log γ around the pair's γ; pairs of a small share of the largest weight get 0.
 
-    errors, shape (γ, τ): CV errors ≥ 0.
+    errors, shape (γ, τ): CV errors ≥ 0, not all of them ∞; a pair of error ∞ gets 0. A common
+        factor of all errors changes no weight, so that sums of squared errors serve as well.
     gammas, shape (γ,): Values of γ in any order.
     n: Number of rows, or the sum of their weights.
     """

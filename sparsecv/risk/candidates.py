@@ -33,8 +33,8 @@ class Development:
     ----------
     params : dict
         Chosen hyperparameters.
-    errors : ndarray
-        Development error of every candidate.
+    errors : ndarray, shape (m,)
+        Development error of every candidate: its mean loss on the development set.
     value : float
         The least of ``errors``: too low, on average, for the risk of the chosen model.
     excess : float
@@ -71,7 +71,7 @@ def development_set(
     param_grid : mapping of str to sequence
         Every combination is a candidate.
     size : float
-        Share of the rows in the development set.
+        Share of the rows in the development set, between 0 and 1; the number of rows is rounded.
     delta, loss_bound : float
         ``excess`` holds with probability 1 − delta, for losses in [0, loss_bound].
 
@@ -168,8 +168,9 @@ def nested_cv(
     cv : int, str, splitter or iterable
         The outer folds. Without an outer fold, the other folds are the inner folds.
     inner : str
-        "cv": cross-validation over the other folds. "development": one other fold is the
-        development set, so a candidate costs one fit per outer fold and not (K − 1)/2.
+        "cv": cross-validation over the other folds. "development": the fold after the outer fold is
+        the development set, and the first one after the last, so that a candidate costs one fit per
+        outer fold and not (K − 1)/2. Of candidates of equal error the first one is chosen.
 
     Returns
     -------
@@ -178,7 +179,7 @@ def nested_cv(
     Raises
     ------
     InputError
-        There are fewer than 3 folds, or ``inner`` is unknown.
+        There are fewer than 3 folds, they do not hold out every row once, or ``inner`` is unknown.
 
     Examples
     --------

@@ -28,6 +28,8 @@ POSITIVE = ("gamma", "delta")
 def _check(times: int = 1, **numbers: Any) -> None:
     """Raise an InputError unless a theorem allows the numbers, which are given by their names.
 
+    Numbers are finite and at least 0, counts are whole; where ``k`` is given, so is ``n``.
+
     times: The bound holds with probability 1 − ``times``·δ, which must be above 0.
     """
     for name, value in numbers.items():
@@ -47,7 +49,10 @@ def _check(times: int = 1, **numbers: Any) -> None:
 
 
 def _check_loss(name: str, error: float, loss_bound: float) -> None:
-    """Raise an InputError where a mean loss exceeds the bound on every loss."""
+    """Raise an InputError where a mean loss exceeds the bound on every loss.
+
+    name: The name of the argument that is the mean loss, for the message.
+    """
     if error > loss_bound:
         raise InputError(f"{name} {error:g} exceeds loss_bound {loss_bound:g}")
 
@@ -124,7 +129,10 @@ def training_error_bound(
 
 
 def _deviation(stability: float, loss_bound: float, n: int, delta: float) -> float:
-    """The term (4λ + L)√(ln(1/δ)/(2n)) that all bounds of [C] contain."""
+    """The term (4λ + L)√(ln(1/δ)/(2n)) of the bounds of [C], λ the stability and L the loss bound.
+
+    Theorem 6.1 has a term of its own, with ln(models/δ)/n under the root.
+    """
     return (4.0 * stability + loss_bound) * sqrt(-log(delta) / (2.0 * n))
 
 

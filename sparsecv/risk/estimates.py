@@ -33,7 +33,8 @@ class RiskEstimate:
     parts : ndarray
         Errors of folds, of subsets of the rows, or of repetitions.
     exact : bool
-        False where only a random sample of the subsets was evaluated.
+        False where only a random sample of the subsets was evaluated. A random partition into folds
+        is no such sample.
     """
 
     parts: Array
@@ -49,7 +50,7 @@ class RiskEstimate:
         """Standard error of the mean of ``parts``, as if the parts were independent.
 
         Folds are not quite independent, and repetitions of one data set say nothing about other
-        data sets.
+        data sets. The number is NaN where there is one part.
         """
         n = self.parts.size
         return float(self.parts.std(ddof=1) / np.sqrt(n)) if n > 1 else np.nan
@@ -79,7 +80,9 @@ def _errors(
 ) -> Array:
     """Mean losses of the folds, shape (k,), each with its own correction if they are corrected.
 
-    seed: Of the random folds. The other arguments are those of :func:`k_fold`.
+    seed: The seed of random folds. The other arguments are those of :func:`k_fold`.
+    corrected: Whether the mean loss on all rows of the model of all rows is added to each number,
+        and that of the fold's model is taken off.
     """
     X, y = indexable(X, y)
     learner = EstimatorLearner(estimator, [{}], X, y, checked_loss(loss, estimator))
@@ -101,6 +104,8 @@ def k_fold(
     estimator: Any, X: Any, y: Any, *, cv: Any = 5, random_state: Any = 0, **options: Any
 ) -> RiskEstimate:
     """K-fold cross-validation: the mean over folds of the folds' mean losses (eq. 2.1 of [C]).
+
+    Every fold counts alike, whatever its number of rows.
 
     Parameters
     ----------
@@ -170,7 +175,8 @@ def leave_p_out(
     p : int
         Number of rows in a held-out set.
     most : int
-        If there are more sets, this many sets are drawn at random and ``exact`` is False.
+        If there are more sets, this many sets are drawn at random, some perhaps several times, and
+        ``exact`` is False.
 
     Returns
     -------

@@ -44,7 +44,8 @@ def ranked_by_size(
     """The n best supports of every size at that size's γ, in columns of the problem.
 
     One tree answers all sizes that share a γ. The trees end after ``seconds``, or after
-    DEFAULT_SECONDS where that is None; every answer says whether it is proved.
+    DEFAULT_SECONDS where that is None; every answer says whether it is proved. A size has fewer
+    than n answers where it has fewer supports, and the size 0 has one.
 
     sizes: The known best model of every size, each at its γ.
     others: More supports that may be good, in columns of the problem. They are ranked where there
@@ -68,7 +69,7 @@ def ranked_by_size(
 
 
 def nothing_selected(problem: SparseRidgeProblem) -> Answer:
-    """The answer without a column."""
+    """The answer of the size 0: no column, and the objective yᵀy."""
     return Answer(
         size=0,
         support=np.empty(0, dtype=np.intp),
@@ -87,7 +88,9 @@ def alternatives_table(
 ) -> dict[str, Any]:
     """What ``alternatives`` of estimators returns: an entry for every subset, by size and rank.
 
-    errors: CV errors and their standard errors, in this order; NaN is shown where there are none.
+    ranked: The subsets of each of ``sizes``, in columns of the problem, the best first.
+    errors: CV errors and their standard errors, an entry for every subset, size by size; NaN is
+        shown where they are None.
     """
     counts, every = [len(one) for one in ranked], [one for some in ranked for one in some]
     tau, gamma = (np.repeat(values_of(sizes, name), counts) for name in ("tau", "gamma"))
@@ -141,10 +144,12 @@ def alternatives(
 def fold_errors(
     shared: tuple[FoldData, list[tuple[float, list[NDArray[np.intp]]]]], j: int, limits: Limits
 ) -> Array:
-    """The unit of one fold: squared held-out errors of given supports, each at its γ.
+    """The unit of one fold: sums of squared held-out errors of given supports, each at its γ.
 
-    shared: The folds, and γ with its supports.
+    shared: The folds; and pairs of a γ and its supports, which are columns of the problem.
+    j: The number of the fold, which the supports are fitted without.
     limits: Not used: given supports are only fitted.
+    Returns: One sum for every support, shape (supports,), pair by pair.
     """
     data, rows = shared
     problem, held_out, found = data.training(j), data.held_out(j), []

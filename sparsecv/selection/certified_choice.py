@@ -53,8 +53,8 @@ def _source_of(fit: Result, data: FoldData) -> CertifiedTable:
 def model_certificate(fit: Result) -> Certificate:
     """The certificate that no support of the size of a fit is better than the fit's.
 
-    fit: Nothing was held out.
-    Raises InputError: The fit is not proved, or a certificate does not serve it.
+    fit: A fit that held nothing out.
+    Raises InputError: The fit is not proved, has no column, or a certificate does not serve it.
     """
     if fit.status is not Status.OPTIMAL:
         raise InputError(f"a certificate needs a proved fit; this one is: {fit.status}")
@@ -97,9 +97,10 @@ def near_certificate(
 def proved_choice_certificate(fit: Result, limits: Limits | None = None) -> Certificate:
     """The same as :func:`choice_certificate`, once what the fit has left open is proved.
 
-    fit: It takes the proofs of all CV errors.
+    fit: Rows were held out. Its surface takes the proofs of all CV errors.
     limits: Of these proofs, and of the certificate; by default the proofs have the fit's time
         limit, and the certificate has none.
+    Raises InputError: Limits have left a CV error open, or a certificate does not serve the fit.
     """
     assert fit.held_out is not None
     assert fit.first is not None

@@ -85,7 +85,7 @@ NOT_THE_BEST = "inference needs columns that are proved to be the best: {}"
 
 
 class Spread(NamedTuple):
-    """The standard deviation σ of the errors.
+    """The standard deviation σ of the errors, given or estimated.
 
     value, source: σ in the units of y, and where it comes from, in words.
     degrees: The degrees of freedom of an estimate; ∞ for a σ that is given.
@@ -124,12 +124,15 @@ class Tests:
 
     @property
     def own(self) -> NDArray[np.intp]:
-        """The places of the coefficients that the other columns of the model leave."""
+        """Positions of the coefficients whose columns no other columns of the model determine."""
         return np.flatnonzero(~np.isnan(self.std_errors))
 
     @property
     def changing(self) -> bool:
-        """Whether the responses that select the same columns depend on what is expected."""
+        """Whether the set at which the same columns are selected depends on the mean assumed.
+
+        It does where σ is estimated and a criterion weighs sizes unequally.
+        """
         counted = self.comparison.weight[np.isfinite(self.comparison.weight)]
         return self.spread.degrees < math.inf and bool((counted != counted[0]).any())
 
@@ -138,8 +141,12 @@ class Tests:
     ) -> tuple[list[Truncated], Status, Work]:
         """The laws that coefficients have given the search, in standard errors, by one tree.
 
-        places, shape (d,): Of the coefficients among those of the model.
-        means, shape (d,): How many standard errors are expected of each.
+        places, shape (d,): Positions of the coefficients among those that are tested, which may
+            repeat; each is one of ``own``.
+        means, shape (d,): The mean that is assumed of each, in standard errors.
+        limits: Limits of the tree; where one is reached, the sets are known less closely.
+        Returns: For every place a law, whose numbers are in standard errors; how the tree has
+            ended; and what it took.
         """
         directions, unit, curves = self.directions[places], self.unit, None
         observed = directions @ self.problem.triangle[:, -1]
@@ -174,7 +181,7 @@ class Inference:
     work: Work
 
     def _of_all(self, values: Any) -> Array:
-        """Numbers of the coefficients that have laws, as those of all."""
+        """An array over all coefficients from one over those with laws; NaN for the others."""
         found = np.full((self.tests.columns.size, *np.shape(values)[1:]), np.nan)
         found[self.tests.own] = values
         return found
@@ -185,7 +192,11 @@ class Inference:
         return self.tests.std_errors * self._of_all([law.x for law in self.laws])
 
     def regions(self) -> list[Array]:
-        """Of every column intervals (m, 2) at which the same columns are, or may be, selected."""
+        """For every coefficient the intervals (m, 2) of values that select the same columns.
+
+        The values are in units of the coefficient. Where the search has not ended the intervals
+        hold values, too, that may select others. A column that others determine has none.
+        """
         found = [np.empty((0, 2))] * self.tests.columns.size
         for i, law in zip(self.tests.own.tolist(), self.laws, strict=True):
             found[i] = self.tests.std_errors[i] * law.outer
@@ -218,6 +229,7 @@ class Inference:
         An end is a coefficient at which a tail is (1 − level)/2 within the set that belongs to this
         coefficient (:mod:`.interval_ends`).
 
+        level: The probability with which an interval holds its coefficient, between 0 and 1.
         limits: Of the searches for sets; where a limit is reached, intervals are wider.
         Returns: An array of shape (k, 2), and OPTIMAL or the limit that a search for another set
             has met. The search for ``laws`` has a status of its own, and widens intervals, too.
@@ -268,7 +280,11 @@ def inferred(tests: Tests, limits: Limits | None = None) -> Inference:
 
 
 def tests_of(result: Result, sigma: float | None) -> Tests:
-    """The coefficients of a model that are tested; parameters as of :func:`infer`."""
+    """The coefficients of a model that are tested: those of columns that enter models alone.
+
+    The coefficients of groups are left out. Parameters and errors are those of :func:`infer`; the
+    model has to be proved.
+    """
     design, model = result.design, result.model
     spread = covered_spread(result.table, result.problem, sigma)
     if not model.proved:

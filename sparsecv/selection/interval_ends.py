@@ -39,7 +39,9 @@ def ends_of_own_sets(laws: Laws, estimates: Array, level: float) -> Array:
     tail was found, or where rounding or a limit leaves open which tail it has. The
     mean 0 is tried, so that the interval holds it where its test does not reject it.
 
+    laws: Gives the laws of coefficients, by their positions, at means, one for each position.
     estimates, shape (d,): The coefficients, in standard errors, as means and ends are.
+    level: The probability with which an interval holds its coefficient, between 0 and 1.
     """
     far = np.maximum(FARTHEST, LENGTHS * np.abs(estimates))
     away = np.geomspace(np.full_like(far, NEAREST), far, DISTANCES, axis=1)

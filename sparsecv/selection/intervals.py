@@ -26,6 +26,8 @@ from .study import Study
 def fold_models(study: Study, surface: CVResult, choice: Choice) -> FoldModels:
     """The fold models of a choice, in raw units, with their absolute residuals held out.
 
+    Projections are searched for again, as far as the time allows.
+
     surface: h(γ, τ) of the first partition.
     Raises InputError: The folds do not hold out every row once, rows have weights, or are not in
         memory.
@@ -81,9 +83,11 @@ def raw_fold_model(
 
     shared: The rows, how they were scaled, and the solver of projections, as of
         :func:`~sparsecv.solvers.paths.support_path`.
+    j: The number of the fold.
     gamma, tau, support, average: As of :func:`_origin_of_model`.
-    Returns: As of ``RowFolds.raw_model``: coefficients of raw columns, the intercept, and the
-        errors on the rows that the fold holds out.
+    limits: Limits of the search for a projection.
+    Returns: Coefficients of raw columns, the intercept, and the errors on the rows that the fold
+        holds out, in the order of these rows.
     """
     data, design, solver = shared
     problem = data.training(j)

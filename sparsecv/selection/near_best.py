@@ -28,9 +28,12 @@ from .result import Result
 
 
 def compared(result: Result, what: str) -> tuple[SparseRidgeProblem, Comparison]:
-    """The problem that a model is the best of, and how supports of up to its size are compared.
+    """The problem that a model is the best of, and how supports are compared with it.
 
-    what: Words that name what is asked for.
+    Without a criterion supports of up to the model's size are compared by their objectives at the
+    model's γ. By a criterion supports of all sizes are compared, by least squares.
+
+    what: Words that name what is asked for, for messages.
     Raises InputError: The columns are a projection, coefficients have bounds, or there are too many
         columns for one tree.
     """
@@ -48,9 +51,10 @@ def near_best(result: Result, within: float, seconds: float | None) -> NearBestA
     """Every support whose value exceeds the least by a share of at most ``within``.
 
     The value is the objective f of supports of up to the model's size, or w·f where a criterion has
-    chosen the size. At most 100,000 supports are listed.
+    chosen the size, w its weight of the size. At most 100,000 supports are listed; ``complete`` of
+    the answer says whether the list is proved to lack none.
 
-    seconds: The search ends after so many seconds.
+    seconds: The search ends after so many seconds; None is no limit.
     Raises InputError: ``within`` is no number ≥ 0, or as :func:`compared` says.
     """
     if not (isinstance(within, Real) and 0.0 <= within < math.inf):
@@ -62,7 +66,7 @@ def near_best(result: Result, within: float, seconds: float | None) -> NearBestA
 class Importance(NamedTuple):
     """What each unit of columns is worth to the best fit.
 
-    units: The columns of the problem of every unit, k of them.
+    units: For each of the k units its columns, as columns of the problem.
     without, having, shape (k,): The least value of supports that lack the unit, and that have it,
         over the least value of all, where 0/0 is 1; NaN where there are none, and where the time
         was up before a search.
@@ -80,7 +84,8 @@ def importance(result: Result, seconds: float | None) -> Importance:
 
     Every unit takes one tree: without a unit of the best support, and with any other.
 
-    seconds: No search begins after so many seconds.
+    seconds: The searches share so many seconds; None is no limit. What a search that ends early has
+        found is returned, with its status.
     Raises InputError: As :func:`compared` says.
     """
     problem, comparison = compared(result, "importance")

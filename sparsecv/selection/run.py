@@ -113,6 +113,9 @@ def _of_given_size(table: Prepared, settings: Settings, deadline: Limits) -> Res
     """The best subset of the one size at the one γ that are asked for, fitted to all rows.
 
     With a criterion in the settings the size is that of least criterion.
+
+    deadline: The limits of the whole call. A model whose search they end is the best known one.
+    Raises InputError: The size or γ is not possible, or a back end has no licence.
     """
     design = table.design
     settings.check_constraints(design.constraints)
@@ -149,6 +152,8 @@ def _of_least_criterion(table: Prepared, settings: Settings, deadline: Limits) -
     """The model of least criterion over all sizes and supports, by least squares on all rows.
 
     settings: They have a criterion.
+    Raises InputError: Another back end is asked for, coefficients have bounds, or there are too
+        many columns for one tree.
     """
     design, name = table.design, settings.criterion
     assert name is not None

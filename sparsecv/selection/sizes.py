@@ -111,9 +111,12 @@ def models_at_gamma(
 ) -> list[Model]:
     """The best model of every size up to that of a known model, where nothing is held out.
 
+    A known model without columns is returned by itself.
+
     problem: All rows, at the γ of all these models.
     own: The known model, which was fitted at this γ, and is the last one returned.
-    time_limit: Seconds of the search of all sizes; None is no limit.
+    time_limit: Seconds of the search of all sizes; None is no limit. Every model says whether it
+        is proved.
     """
     if own.support.size == 0:  # A criterion may choose no column at all.
         return [own]
@@ -130,6 +133,8 @@ def models_at_gamma(
 
 def choice_of_size(result: CVResult, choice: Choice, size: int) -> Choice:
     """What the same rule gives a size that the user names: a pair, or a projection.
+
+    A pair has the γ at which the rule's criterion is least among the pairs of that size.
 
     result: h(γ, τ) of the first partition.
     choice: What the rule chooses among all sizes.

@@ -72,8 +72,11 @@ def _losses(
 ) -> Iterator[tuple[int, Array]]:
     """Fit the models of one block of γ, and yield the numbers of tasks with their losses.
 
-    proofs: Takes, for every task, whether all models of the task are proved.
+    tasks: Training rows and candidates; the number of a task is its position.
+    proofs: Takes, for every task, whether all models of the task are proved and rounding leaves
+        their losses alone.
     blocks_after: The number of blocks of γ to come, which have at most as many tasks each.
+    Raises OutOfTime: The time is over, and the grace after it, before a task begins.
     """
     # Units that share the remaining time with these: later tasks, and the chosen model's proof.
     after = blocks_after * len(tasks) + 1.0

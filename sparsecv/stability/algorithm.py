@@ -24,11 +24,11 @@ class StabilityWeights(NamedTuple):
     lambdas : ndarray, shape (l,), increasing
         The weights λ.
     inner_choice : ndarray of int, shape (l, k)
-        θ chosen without fold t (line 23).
+        θ chosen without fold t (line 23); of equal values the smaller number.
     outer : ndarray, shape (l, k)
         m_{λ,t}: error on fold t of the model chosen without fold t (line 25).
     choice : ndarray of int, shape (l,)
-        θ that minimises criterion (7) on all rows, for every λ; −1 where nobody needs it.
+        θ that minimises criterion (7) on all rows, for every λ; of equal values the smaller number.
     """
 
     lambdas: Array
@@ -77,6 +77,7 @@ def criterion(errors: PartialErrors, weight: float) -> Array:
     Parameters
     ----------
     errors : PartialErrors
+        Errors of m candidates.
     weight : float
         λ ≥ 0.
 
@@ -114,7 +115,8 @@ def select(errors: PartialErrors, lambdas: ArrayLike | None = None) -> Stability
     Raises
     ------
     InputError
-        λ < 0, or errors without those of models without two folds.
+        There is no λ, a λ is negative or no finite number, or ``errors`` lacks the errors of models
+        without two folds.
 
     Examples
     --------

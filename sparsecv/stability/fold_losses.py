@@ -31,27 +31,32 @@ Fit = Callable[[list[Task]], Iterable[tuple[int, Array]]]
 
 
 class Learner(Protocol):
-    """Models of every candidate θ on some rows, judged on all rows.
+    """Models of every candidate θ, which are fitted to some rows and judged on all n rows.
 
     A learner that has an attribute ``at_once`` which is true fits all candidates in one unit.
     """
 
     def __call__(self, training: Index, candidates: Sequence[int]) -> Array:
-        """Losses (c, n) on all rows of the models fitted to ``training``, a row per candidate."""
+        """Losses on all rows of the models of c candidates, shape (c, n), which are finite.
+
+        training: Positions of the rows that the models are fitted to.
+        candidates: The numbers of the candidates.
+        """
         ...
 
 
 class PartialErrors(NamedTuple):
-    """Errors of every candidate θ, shape (m,) or (m, k).
+    """Errors of m candidates θ with k folds. A mean loss counts rows by their weights.
 
     Attributes
     ----------
     held_out : ndarray, shape (m, k)
-        Mean loss on fold t of the model without it: h_t / |N_t|.
+        Mean loss on fold t of the model without fold t: h_t / |N_t|, N_t the rows of the fold.
     stability : ndarray, shape (m,)
         μ̂_h, eq. (5): max over folds of the mean over ALL rows of |loss without it − loss|.
     inner, inner_stability : ndarray, shape (m, k), or None
-        s̃ and μ of Algorithm 1, lines 20 and 17: both errors with outer fold t left out of all.
+        s̃ and μ of Algorithm 1, lines 20 and 17, in place of the k-fold error and the stability:
+        both are computed from models that all lack outer fold t. None without such models.
     trained : ndarray, shape (m,)
         Mean loss on all rows of the model of all rows.
     without : ndarray, shape (m, k)
@@ -79,6 +84,8 @@ class PartialErrors(NamedTuple):
 def subsets(k: int, nested: bool = True) -> list[Subset]:
     """The sets of folds that models leave out in Algorithm 1: none, one fold, or two folds.
 
+    Folds are numbered from 0 on, and those of a pair increase.
+
     k: Number of folds.
     nested: Whether pairs of folds are among the sets.
     """
@@ -98,7 +105,7 @@ def losses_of(
 
 
 def _losses(learner: Learner, training: Index, candidates: Sequence[int], _: Limits) -> Array:
-    """The unit of work that fits c candidates to some rows; returns their losses (c, n).
+    """The unit of work that fits c candidates to some rows; it returns their losses (c, n).
 
     The last argument is what every unit of work gets, and a learner takes no limits.
     """
@@ -145,9 +152,10 @@ class FoldLosses:
         self._waiting: dict[tuple[int, int], dict[int, Array]] = defaultdict(dict)
 
     def mean(self, losses: Array, rows: NDArray[np.bool_] | slice = slice(None)) -> Array:
-        """Mean losses over rows, shape (...): of all rows, or of those that ``rows`` selects.
+        """Weighted mean losses over rows, shape (...).
 
-        losses, shape (..., m): The losses of the selected rows.
+        losses, shape (..., r): The losses of the selected rows.
+        rows: Which r rows are selected; by default all rows.
         """
         weights = None if self.weights is None else self.weights[rows]
         return np.asarray(np.average(losses, axis=-1, weights=weights))
@@ -175,8 +183,8 @@ class FoldLosses:
     def _compare(self, t: int, other: int) -> None:
         """Enter how much losses outside fold t change where ``other`` is left out, too.
 
-        This needs the model without fold t, and without both, and is done for those candidates for
-        which both have been entered.
+        This needs the model without fold t, and the model without both folds, and is done for those
+        candidates for which both have been entered. Losses of other candidates wait.
         """
         waiting = self._waiting[t, other]
         ready = [c for c in waiting if not np.isnan(self.single[t, c, 0])]
@@ -190,13 +198,17 @@ class FoldLosses:
         """s̃ and μ, shape (m,), with outer fold t left out of all models.
 
         s̃ is the mean over the other folds of the held-out losses, and μ the largest mean change
-        of the losses when another fold is left out (lines 20 and 17 of Algorithm 1).
+        of the losses outside fold t when another fold is left out (lines 20 and 17 of Algorithm 1).
+        All models without fold t, alone and with another fold, have been entered.
         """
         others = [j for j in range(self.k) if j != t]
         return self.score[t, others].mean(axis=0), self.change[t, others].max(axis=0)
 
     def outer(self) -> tuple[Array, Array]:
-        """Held-out errors, shape (m, k), and the stabilities μ̂_h, shape (m,)."""
+        """Held-out errors, shape (m, k), and the stabilities μ̂_h, shape (m,).
+
+        The models of all rows, and those without one fold, have been entered.
+        """
         masks = [self.label == t for t in range(self.k)]
         held = [self.mean(self.single[t][:, mask], mask) for t, mask in enumerate(masks)]
         change = np.abs(self.single - self.full)
@@ -232,9 +244,9 @@ def partial_errors(
     ----------
     learner : Learner
     label : array of int, shape (n,)
-        Fold of every row.
+        Fold of every row, from 0 to k − 1.
     m : int
-        Candidates, numbered 0..m−1.
+        Number of candidates, which are numbered 0..m−1.
     nested : bool
         Also with two folds left out: the choice of λ needs these models.
     weights : ndarray, shape (n,), optional
@@ -249,7 +261,8 @@ def partial_errors(
     Raises
     ------
     InputError
-        The folds do not hold out every row exactly once, or a fold has no row of a weight above 0.
+        The folds do not hold out every row exactly once, a fold has no row of a weight above 0, or
+        there are fewer than 2 folds, or 3 with ``nested``.
 
     Examples
     --------

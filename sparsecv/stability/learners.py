@@ -32,6 +32,7 @@ class EstimatorLearner:
     X, y : array-like
         All rows.
     loss : Loss
+        The loss of every row.
     fit_params : dict, optional
         Handed to ``fit``; parameters with one value per row are cut to the rows fitted to.
 
@@ -61,7 +62,7 @@ class EstimatorLearner:
         self.loss, self.fit_params = loss, fit_params or {}
 
     def _fitted(self, training: Index, params: Mapping[str, Any]) -> Any:
-        """A clone with some hyperparameters, fitted to some rows."""
+        """A clone with some hyperparameters, fitted to the rows at the positions ``training``."""
         model = clone(self.estimator).set_params(**params)
         rows, response = _safe_indexing(self.X, training), _safe_indexing(self.y, training)
         fit_params = _check_method_params(self.X, self.fit_params, indices=training)

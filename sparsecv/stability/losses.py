@@ -34,7 +34,11 @@ class Loss:
     of: Callable[[Any, Any, Any], Any]
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> Array:
-        """Losses (n,) of a fitted estimator on rows X with responses y, which must be finite."""
+        """Losses (n,) of a fitted estimator on n rows X with responses y.
+
+        Raises InputError: The estimator lacks the method :attr:`output`, or the losses are not one
+            finite number for each row.
+        """
         if not hasattr(estimator, self.output):
             raise InputError(f"loss {self.name} needs an estimator with {self.output}")
         predicted = getattr(estimator, self.output)(X)
@@ -65,7 +69,9 @@ def _hinge(y: Any, score: Any, classes: Any) -> Array:
 def _log(y: Any, probability: Any, classes: Any) -> Array:
     """−log of the probability of the row's class, shape (n,).
 
-    probability, shape (n, c): Of every class. ``classes`` are those of the training rows.
+    probability, shape (n, c): The probabilities of all classes.
+    classes, shape (c,): The classes of the training rows. The class of a row may be none of them,
+        and then has the probability MIN_PROBABILITY.
     """
     if classes is None:
         raise InputError("loss log needs a classifier with predict_proba")

@@ -52,27 +52,32 @@ def largest_tau(n: int, p: int) -> int:
 class SparseRidgeLearner:
     """Losses of sparse ridge models for every γ and τ of a grid.
 
-    A candidate is number a·|τ| + b for γ_a and τ_b. A model is what ``SparseRidge(tau, gamma).fit``
-    gives on the same rows: columns are scaled by their standard deviations on these rows, and an
-    intercept is fitted.
+    The candidate of γ_a and τ_b has the number a·|τ| + b, where a and b count from 0 in the order
+    in which γ and τ were given, and |τ| is how many τ were given. A model is what
+    ``SparseRidge(tau, gamma).fit`` gives on the same rows: columns are scaled by their standard
+    deviations on these rows, and an intercept is fitted.
 
     Parameters
     ----------
     X, y : ndarray, shape (n, p) and (n,)
     taus : sequence of int
+        Sizes from 0 to p; a size above the largest that constraints allow is lowered to that.
     gammas : sequence of float
-        Weights of the penalty γ/2 ||β||².
+        Weights of the penalty γ/2 ||β||², at least 0.
     solver : str
         "exact": every problem to optimality. "rounding": the relaxation's largest entries, as in
         the stability paper. "heuristic": forward selection, swaps, warm starts along τ. "auto":
         exact up to 20 columns, then heuristic.
     fit_intercept, standardize : bool
+        Whether models have an intercept, and whether columns are divided by their standard
+        deviations on the rows that a model is fitted to.
     asked : ResolvedRules, optional
         Constraints of the columns of X.
     weights : ndarray, shape (n,), optional
         Weights of the squared errors that models are fitted by.
     time_limit : float, optional
-        Seconds for each model, which the models of the same rows share.
+        Seconds for each model. The models of the same rows are searched for together, and share
+        the sum of their seconds. It limits :meth:`predictions` and calls of the learner.
 
     Raises
     ------
@@ -135,6 +140,8 @@ class SparseRidgeLearner:
         self, training: Index, candidates: Sequence[int], limits: Limits
     ) -> tuple[Array, bool]:
         """Squared errors (c, n), as a call of the learner returns them, and whether all are exact.
+
+        limits: Limits of all models together; ``time_limit`` does not count here.
 
         They are exact where all models are proved, and rounding moves no sum of errors over all
         rows by more than :func:`exact_margin` allows.

@@ -1,8 +1,7 @@
-"""What the rule of a fit, and the stability criterion, choose on other partitions of the rows."""
+"""What the rules of selection choose on other partitions of the rows into folds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -19,14 +18,17 @@ from .study import PARTITIONS
 
 def choices_by_partition(
     result: Result, n: int, every: bool = True, limits: Limits | None = None
-) -> Iterator[dict[str, Index]]:
-    """Yield the columns that every rule chooses on each of n other partitions into folds.
+) -> list[dict[str, Index]]:
+    """The columns that every rule chooses on each of n other partitions into folds.
 
     CV errors are estimates, which take a small part of a fit's time; nothing is proved.
 
-    every: Whether all rules choose; else that of the fit alone.
+    n: At least 1.
+    every: Whether all rules choose that the folds of all these partitions allow; else that of the
+        fit alone.
     limits: Where they are reached no further partition is drawn, except for the first.
-
+    Returns: For every partition that was drawn the raw columns of each rule's model, by the names
+        of the rules, which are the same for all partitions.
     Raises InputError: Nothing is held out, or folds cannot be drawn again.
     """
     if result.study is None or not result.study.data.folds.redraws:
@@ -38,9 +40,10 @@ def choices_by_partition(
     data = result.study.data.rows_for("other partitions need")
     study, seed = result.study, result.study.settings.seed
     own = replace(study.settings, time_limit=0, prove="choice", compare=every, size=None)
+    drawn = list[dict[str, Index]]()
     for number in range(1, n + 1):
         if number > 1 and limits is not None and limits.reached(0) is not None:
-            return
+            break
         if isinstance(seed, (int, np.integer)):
             own = replace(own, seed=int(seed) + number)
         # A fit draws the partitions of lower numbers itself.
@@ -49,4 +52,7 @@ def choices_by_partition(
         assert found.held_out is not None
         other, surface, _ = found.held_out
         chosen = found.choices if every else {other.rule: found.choices[other.rule]}
-        yield {name: known_model(other, surface, one).support for name, one in chosen.items()}
+        models = ((name, known_model(other, surface, one)) for name, one in chosen.items())
+        drawn.append({name: model.support for name, model in models})
+    # A fold may hold rows of weight 0 alone: some partitions refuse a rule that others allow.
+    return [{name: one[name] for name in one if all(name in d for d in drawn)} for one in drawn]

@@ -408,6 +408,17 @@ def test_partitions_change_nothing_and_repeat() -> None:
     assert "Other partitions" in model.summary()
 
 
+def test_a_rule_that_some_partition_refuses_has_no_share() -> None:
+    X, y = regression(11, 3, {0: 1.0})
+    weights = np.repeat([0.0, 1.0], [4, 7])
+    for seed in range(6):
+        how: dict[str, Any] = {"rule": "minimum", "gammas": [1.0], "random_state": seed}
+        found = SparseRidgeCV(**how).fit(X, y, sample_weight=weights).partitions(3)
+        # A fold may hold rows of weight 0 alone, which the rule stability refuses.
+        rules = [name for name in found.columns if name != "stability"]
+        assert rules == ["selected", "minimum", "one-se", "corrected", "projected"]
+
+
 def test_a_model_without_columns_has_rows_that_may_decide() -> None:
     X, _ = regression(40, 3, {0: 1.0})
     empty = SparseRidge("bic").fit(X, np.random.default_rng(3).standard_normal(40))

@@ -271,7 +271,7 @@ def _listed(
 ) -> tuple[NDArray[np.uint64], Array, Array]:
     """What a tree lists without each row of ``lighter``, m of them.
 
-    compared, of: How supports are compared, and which way is that without each row.
+    compared, of: Ways to compare supports, and for each row the position of its way among them.
     Returns: Supports as bit masks over the problem's units, shape (m, k); lower bounds on their
         values, ∞ where the list has ended; and on the values of all others, shape (m,).
     """
@@ -305,6 +305,11 @@ def _by_tree(
 ) -> None:
     """Enter what one tree says of the parts with these numbers, the single rows of ``lighter``.
 
+    Entries of ``found`` change where the tree proves which support is best without a row; the
+    others stay as they are.
+
+    support: The fitted support.
+    block, shape (m,): The numbers of the parts, in the order of the rows of ``lighter``.
     compared, of: As :func:`_listed` takes them.
     """
     problem, rules = lighter.problem, lighter.problem.constraints
@@ -357,7 +362,12 @@ def _alone(
     comparison: Comparison | None,
     limits: Limits,
 ) -> None:
-    """Solve the problem without the rows of part i, and enter what is found."""
+    """Solve the problem without the rows of part i, and enter what is found in ``found``.
+
+    left: The problem of the rows that are left.
+    comparison: How supports of all sizes are compared; None for those of the problem's τ.
+    limits: Where one is reached the part counts as not proved, with the best support known.
+    """
     support = found.supports[i]
     if comparison is None:
         how: dict[str, Any] = {"time_limit": limits.remaining(), "stop": limits.stop}
@@ -379,7 +389,11 @@ def _alone(
 def lead_of(
     problem: SparseRidgeProblem, support: Index, other: Index, comparison: Comparison | None = None
 ) -> float:
-    """By what share another support is better than a support, as a number below 0; else 0."""
+    """By what share another support is better than a support, as a number below 0; else 0.
+
+    A support whose objective is smaller by no more than rounding may explain is not better. By a
+    comparison values take the place of objectives.
+    """
     own, least = problem.objective(support), problem.objective(other)
     if comparison is not None:
         table = TreeTable(problem)

@@ -313,7 +313,7 @@ class Fit(NamedTuple):
 
 
 class Removal(NamedTuple):
-    """The rows of a problem, and a support that may change where some of them are removed.
+    """The rows of a problem, and a fitted support that may not be the best without some of them.
 
     problem: All rows, at the γ and τ of the fit, without bounds on coefficients.
     data: The rows, of which no value is missing.
@@ -350,7 +350,9 @@ class Removal(NamedTuple):
     ) -> Fit:
         """The fit on some columns; of NaN where these may be dependent up to rounding.
 
-        rows: ``deleted.rows`` in the units of the problem.
+        problem: All rows, at the ridge weights of the fit.
+        rows: ``deleted.rows`` in the units of the problem: divided as its columns are.
+        columns: Columns of the problem.
         least: A lower bound on the objectives of the supports that the columns contain.
         """
         _, targets, factor, _ = self.deleted

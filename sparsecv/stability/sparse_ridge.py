@@ -54,8 +54,9 @@ class SparseRidgeLearner:
 
     The candidate of γ_a and τ_b has the number a·|τ| + b, where a and b count from 0 in the order
     in which γ and τ were given, and |τ| is how many τ were given. A model is what
-    ``SparseRidge(tau, gamma).fit`` gives on the same rows: columns are scaled by their standard
-    deviations on these rows, and an intercept is fitted.
+    ``SparseRidge(tau, gamma).fit`` gives on the same rows, but for subsets that fit perfectly, of
+    which it may be another: columns are scaled by their standard deviations on these rows, and an
+    intercept is fitted.
 
     Parameters
     ----------

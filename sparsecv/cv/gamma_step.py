@@ -126,10 +126,10 @@ def gamma_step(
 
     previous: γ of the iteration before, which is projected to the interval.
     Returns: The best γ, and h there.
-    Raises ValueError: The ends do not satisfy 0 < low < high.
+    Raises ValueError: The ends do not satisfy 0 < low <= high.
     """
-    if not 0.0 < low < high:
-        raise ValueError(f"the interval of gamma must have 0 < low < high; got {low}, {high}")
+    if not 0.0 < low <= high:
+        raise ValueError(f"the interval of gamma must have 0 < low <= high; got {low}, {high}")
     bottom, top = float(np.log(low)), float(np.log(high))
     here = float(np.clip(previous, low, high))
     # The slope of h is computed at γ whose ratio is at most this factor. A root is searched between

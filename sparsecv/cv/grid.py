@@ -48,7 +48,7 @@ def grown_grid(
         while True:
             order = sorted(scores, reverse=step > 1.0)
             edge, gamma, best = order[0], order[0] * step, min(scores.values())
-            # The largest γ may be the only one that rounding has left.
+            # A single γ, where all others are left out, has no neighbour that could be better.
             worth = len(order) == 1 or best < scores[order[1]] * (1.0 - MIN_GAIN)
             if scores[edge] > best or not worth:
                 break

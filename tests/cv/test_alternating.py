@@ -233,6 +233,21 @@ def test_the_default_grid_goes_no_lower_than_rounding_allows() -> None:
     assert "rounding would move CV errors" in said
     inside, said = visited(Curve(lambda x: 1.0 + (x - 1.0) ** 2), least=1e-2)
     assert (inside[0], said) == (short[0], "")
+    one, said = visited(Curve(lambda x: 20.0 + x), least=5e3)
+    assert one.tolist() == [1e4]
+    assert "rounding would move CV errors" in said
+
+
+def test_an_alternation_may_have_one_gamma_that_rounding_leaves_alone() -> None:
+    """Of nearly equal columns that are not scaled only the largest γ of the grid is left."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20, 3)), rng.normal(size=20)
+    X[:, 1] = X[:, 0] + 1e-9 * X[:, 1]
+    table = RowTable(1e10 * X, y + X[:, 0], refit_intercept=True)
+    result = alternate(Surface(RowFolds(table, make_folds(5, 20)), [1, 2, 3]))
+    assert result.gammas.tolist() == [1e4]
+    assert result.ended == "converged"
+    assert "rounding would move CV errors" in result.edge
 
 
 @pytest.mark.filterwarnings("ignore:not every fold and model was proved")

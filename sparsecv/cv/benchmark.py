@@ -47,11 +47,15 @@ class Row(NamedTuple):
 
     mio: Number of mixed-integer problems: one for every fold and τ that was branched on, and one
         for every τ of a tree of all rows. A shared tree ("exact") serves all τ and counts once.
-    reduction: 1 − problems / problems of the grid; NaN where the grid was not run.
-    node_reduction: 1 − nodes / nodes of the grid; NaN where the grid was not run.
+    nodes, seconds: Nodes of all searches, and the seconds that the searches at γ took.
+    reduction: 1 − problems / problems of the grid; NaN where the grid was not run, or the time
+        limit ended it before its first problem.
+    node_reduction: 1 − nodes / nodes of the grid; NaN likewise, where the grid has no node.
     tau, cv_error: The size of least CV error at this γ, and that error, the mean of squared errors
         in the units of the response that the paper's protocol solves.
     lower: A lower bound on the least CV error of all sizes at this γ, in the same units.
+    status: "optimal" where every fold and model is proved ("search": the least error is known to
+        the tolerance), else the limit that was met.
     """
 
     case: Case
@@ -141,7 +145,8 @@ def run(
             how = Settings(method, single, bounds=bounds, prove="all", **settings)
             result = cross_validate(prepared.data, [gamma], sizes, how)
             one, best = result.by_gamma[0], result.best()
-            of_grid = (one.n_mio, one.n_nodes) if way == "grid" else of_grid
+            if way == "grid":  # A time limit may leave the grid without a problem.
+                of_grid = one.n_mio or np.nan, one.n_nodes or np.nan
             yield Row(
                 Case(name, n, p, kind, gamma),
                 way,

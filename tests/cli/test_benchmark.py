@@ -26,3 +26,17 @@ def test_benchmark_compares_the_ways(tmp_path: Path, capsys: pytest.CaptureFixtu
             assert float(row["lower"]) <= exact * (1 + 1e-9)
             assert int(row["mio"]) <= 9 * k + 9
             assert row["status"] == "optimal"
+
+
+def test_a_grid_that_has_no_time_gives_no_reductions(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without a problem of the grid nothing says how many fewer another way has."""
+    data, table = tmp_path / "d.csv", tmp_path / "b.csv"
+    data.write_text("a,b,y\n" + "".join(f"{i},{i * i % 7},{3 * i % 5}\n" for i in range(12)))
+    arguments = ["benchmark", str(data), "--folds", "3", "--gamma", "1", "--ways", "grid,exact"]
+    assert main([*arguments, "--time-limit", "0", "--csv", str(table)]) == 1
+    assert "fewer" in capsys.readouterr().out
+    rows = list(csv.DictReader(table.read_text(encoding="utf-8").splitlines()))
+    assert [(row["way"], row["mio"]) for row in rows] == [("grid", "0"), ("exact", "0")]
+    assert {row["reduction"] for row in rows} == {row["node_reduction"] for row in rows} == {"nan"}

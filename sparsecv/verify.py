@@ -112,7 +112,6 @@ class Problem:
 
     def semidefinite(self) -> bool:
         """Whether a proof succeeds that Q has no negative eigenvalue: 2^128 Q = R'R + d I + E."""
-        # ``off`` has the sums of absolute values over rows of E.
         p, Q = len(self.Q), [[x << 128 for x in row] for row in self.Q]
         d, off, R = max(Q[j][j] for j in range(p)) >> 44, [0] * p, list[list[int]]()
         for i in range(p):
@@ -122,7 +121,7 @@ class Problem:
             R.append([0] * i + [x // isqrt(left[0]) for x in left])
             for j in range(i, p):
                 error = abs(left[j - i] - R[i][i] * R[i][j])
-                off[i], off[j] = off[i] + error, off[j] + error * (i != j)
+                off[i], off[j] = off[i] + error, off[j] + error * (i != j)  # Sums of |E| by rows.
         return max(off) <= d
 
     def slope(self, j: int, point: Any) -> Any:
@@ -233,6 +232,7 @@ def check_entries(head: dict[str, Any], blocks: list[dict[str, Any]], data: str)
     need(folds == [[]] if near else held == [*range(n)] and all(folds), "folds: no partition")
     need(n == head["rows"] and min(gammas) >= 0 <= share * 10**6 <= 1, "claim: rows, gamma, share")
     need(isinstance(centred, bool) and of_fits <= (len(gammas) * (near or len(sizes)) == 1), "pair")
+    need(len({*sizes}) == len(sizes), "sizes: one is named twice")  # Which weight would count?
     weights = dict(zip(sizes, head["weights"], strict=True)) if near else {}
     grams, safe, fits = [Gram(table, fold, centred, of_fits) for fold in folds], set(), {}
     for number, block in enumerate(blocks, 1):

@@ -92,6 +92,12 @@ def negative_weight(head: dict[str, Any], blocks: list[Any]) -> None:
     head["weights"][0] = "-1"
 
 
+def weigh_a_size_twice(head: dict[str, Any], blocks: list[Any]) -> None:
+    """The trees prove the claim with the second weight, and far less with the first."""
+    head["sizes"].append(head["sizes"][-1])
+    head["weights"].insert(-1, "0.001")
+
+
 def drop_a_size(head: dict[str, Any], blocks: list[Any]) -> None:
     blocks.pop(1)
 
@@ -110,6 +116,7 @@ FORGERIES = [
     change_a_value,
     change_a_weight,
     negative_weight,
+    weigh_a_size_twice,
     drop_a_size,
     swap_columns,
     another_gamma,

@@ -186,8 +186,9 @@ def claim(head: dict[str, Any]) -> list[str]:
         least, usual = f"{' or '.join(sizes)} {some} have an objective", max(best, key=best.count)
         share = f" at gamma = {gammas} by more than a share of {head['share']}"
         if "limit" in head:
-            values, limit, w = head["values"], head["limit"], ", ".join(head["weights"])
-            kind, by = ("objective", "") if {*w} <= {*"1, "} else ("value", f" times {w} in turn")
+            values, limit, w = head["values"], head["limit"], head["weights"]
+            kind, by = "value", f" times {', '.join(w)} in turn"
+            kind, by = ("objective", "") if {*w} == {"1"} else (kind, by)
             least = f"No {'other ' * (limit != values[0])}{least}{by} below {limit}{share}."
             every = [f"Columns with the {kind} {x}: {s}" for x, s in zip(values, best, strict=True)]
             return [least, *every, what]
@@ -200,10 +201,9 @@ def claim(head: dict[str, Any]) -> list[str]:
         return [least, f"{named}. The first row is row 0.", f"{what} (of the rows left in)"]
     least = f"No pair (gamma, size) has a CV error below {head['cv_error']} by more than a share"
     least += f" of {head['pair_share']}; gamma = {head['gamma']}, size = {head['size']} has it."
-    pairs = f"Pairs: gamma in {gammas}; size in {', '.join(sizes)} {some}"
     error = f"CV error: mean squared error on held-out rows of {len(held)} folds ({rows}), each "
     error += f"with its best columns of the size, up to a share of {head['share']} of the objective"
-    return [least, pairs, error, what]
+    return [least, f"Pairs: gamma in {gammas}; size in {', '.join(sizes)} {some}", error, what]
 
 
 def check(certificate: str, data: str) -> list[str]:

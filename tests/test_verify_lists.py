@@ -135,6 +135,24 @@ def test_forged_lists_are_refused(
         verify.check(*saved(forged(made, change), tmp_path))
 
 
+def test_the_words_of_a_claim_name_every_weight_but_1(tmp_path: Path) -> None:
+    """Objectives times eleven are not called objectives, though "11" has no digit but 1."""
+    model, _, _ = fitted(1, HOW[0])
+    made = listing(model, 0.05)
+    assert made.claim[1].startswith("Columns with the objective")
+
+    def times_eleven(head: dict[str, Any], blocks: list[Any]) -> None:
+        head["weights"] = ["11"] * len(head["sizes"])
+        limit, *values = [
+            repr(11.0 * (1.0 - 1e-12) * float(x)) for x in (head["limit"], *head["values"])
+        ]
+        head["limit"], head["values"] = limit, values
+
+    claim = verify.check(*saved(forged(made, times_eleven), tmp_path))
+    assert "an objective times 11, 11, 11 in turn below" in claim[0]
+    assert claim[1].startswith("Columns with the value")
+
+
 def test_a_listed_subset_of_another_size_closes_no_leaf(tmp_path: Path) -> None:
     model, _, _ = fitted(1, {"tau": "bic"})
     made = listing(model, 0.3)

@@ -267,7 +267,7 @@ def make_folds(
     splitter = cv if hasattr(cv, "split") else _by_numbers(cv, n)
     if splitter is not None:
         cv = splitter.split(np.zeros((n, 1)) if X is None else X, y, groups)
-    if isinstance(cv, Iterable):
+    if isinstance(cv, Iterable) and getattr(cv, "ndim", 1) > 0:
         made = _from_pairs(cv, n)
         if groups is not None:
             made = replace(made, groups=_kept_groups(made, groups))
@@ -281,19 +281,30 @@ def make_folds(
 def _by_numbers(cv: Any, n: int) -> Any:
     """A splitter of one fold number for each of n rows; None where ``cv`` is something else.
 
-    Raises InputError: The numbers are not whole, or there are not n of them.
+    A list, a tuple or an array whose first entry is a number is taken for fold numbers.
+
+    Raises InputError: Some entry is no whole number of 64 bits, or there are not n entries.
     """
     if not (hasattr(cv, "__array__") or isinstance(cv, (list, tuple))):
         return None
-    if len(cv) == 0 or not isinstance(next(iter(cv)), (int, float, np.number)):
+    if getattr(cv, "ndim", 1) == 0 or len(cv) == 0:
+        return None
+    if not isinstance(next(iter(cv)), (int, float, np.number)):
         return None
     from sklearn.model_selection import PredefinedSplit  # The import takes a second.
 
-    numbers = np.asarray(cv)
-    if numbers.shape != (n,) or not (numbers == np.rint(numbers)).all():
+    try:
+        with np.errstate(invalid="ignore"):  # No whole number stands for NaN or infinity.
+            given = np.asarray(cv)
+            numbers = given.astype(np.int64)
+        whole = given.shape == (n,) and bool((numbers == given).all())
+    except (TypeError, ValueError, OverflowError):  # Some entries are no numbers.
+        whole = False
+    if not whole:
+        kind = f" of type {cv.dtype}" if hasattr(cv, "dtype") else ""
         raise InputError(
             f"folds as numbers need a whole number for each of the {n} rows, -1 for rows that "
-            f"are never held out; got {numbers.size} numbers of type {numbers.dtype}"
+            f"are never held out; got {len(cv)} entries{kind}"
         )
     return PredefinedSplit(numbers)
 

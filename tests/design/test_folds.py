@@ -225,6 +225,13 @@ def test_index_pairs_and_masks() -> None:
         ([([0], [1], [2])], 5, "fold 1"),
         ([[0, 1, 2]], 5, "fold 1"),
         ([3], 5, "a whole number for each of the 5 rows"),
+        ([0, 1, np.inf, 0, 1], 5, "a whole number for each of the 5 rows"),
+        ([0, 1, np.nan, 0, 1], 5, "a whole number for each of the 5 rows"),
+        ([0, 1, 2**70, 0, 1], 5, "a whole number for each of the 5 rows"),
+        ([0, [1], 0, 1, 1], 5, "a whole number for each of the 5 rows"),
+        (np.array([0, 1, None, 0, 1], dtype=object), 5, "a whole number for each of the 5 rows"),
+        (np.array(5), 10, "folds must be"),
+        (np.float64(5.0), 10, "folds must be"),
     ],
 )
 def test_refusals(cv: Any, n: int, words: str) -> None:
@@ -250,3 +257,9 @@ def test_folds_in_order_of_time_scale_by_their_training_rows() -> None:
         total += np.sum(errors**2)
     np.testing.assert_allclose(model.cv_error_, total / 50, rtol=1e-9)
     assert model.nested_error_ > 0.0
+
+
+def test_fold_numbers_may_come_as_objects() -> None:
+    numbers = np.array([0, 1, 2, 0, 1, -1], dtype=object)
+    held_out = [test.tolist() for _, test in make_folds(numbers, 6).splits()]
+    assert held_out == [[0, 3], [1, 4], [2]]

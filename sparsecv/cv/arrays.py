@@ -20,7 +20,7 @@ MODEL = ("objective", "error", "choice")
 
 
 class GammaArrays:
-    """Arrays of one row for every γ, which have no rows at first."""
+    """Arrays whose first axis is γ, which have no rows at first; each is an attribute by name."""
 
     def __init__(self, **empty: NDArray[Any]) -> None:
         """Take for every array, by name, the row in which nothing is known."""
@@ -34,7 +34,7 @@ class GammaArrays:
         return len(next(iter(self.named().values())))
 
     def grow(self, rows: int) -> None:
-        """Give every array so many rows more."""
+        """Give every array so many more rows, in which nothing is known."""
         for name, row in self._empty.items():
             more = np.repeat(row[None], rows, axis=0)
             setattr(self, name, np.concatenate([getattr(self, name), more]))
@@ -63,12 +63,15 @@ class GammaLedger:
         self.grown = defaultdict[int, dict[float, GrownUnits]](dict)
 
     def rows_of(self, gammas: Sequence[float]) -> list[int]:
-        """The rows of some γ, each of which gets one where it has none."""
+        """The numbers of the rows of some γ, each of which gets a row where it has none."""
         self.add([gamma for gamma in dict.fromkeys(gammas) if gamma not in self.gammas])
         return [self.gammas.index(gamma) for gamma in gammas]
 
     def add(self, gammas: Sequence[float]) -> list[int]:
-        """Give every γ a row in which nothing is known; return the numbers of the rows."""
+        """Give every γ a row in which nothing is known; return the numbers of the rows.
+
+        gammas: Distinct γ that have no row yet.
+        """
         first, needed = len(self.gammas), len(self.gammas) + len(gammas)
         self.gammas += gammas
         for arrays in self.arrays:
@@ -102,6 +105,9 @@ class GammaLedger:
 
         A search that goes on from where one of smaller sizes has ended grows the larger sizes
         alone. Rows at which no size is left are in no part.
+
+        Returns: The parts: some of the rows, and the sizes that are left at each of them, which are
+            the last ones of ``taus``.
         """
         n_left = np.array(
             [
@@ -144,8 +150,9 @@ class Models(GammaArrays):
         """Replace some models.
 
         at: An index into arrays of shape (γ, τ, k + 1).
-        values: Objectives, errors and numbers, as of :meth:`of`.
-        where: Which of these models are replaced.
+        values: Objectives, errors and numbers of supports, as :meth:`of` returns them: numbers, or
+            arrays that broadcast to the indexed shape.
+        where: Which of these models are replaced, in the indexed shape or one that broadcasts.
         """
         for array, new in zip((self.objective, self.error, self.choice), values, strict=True):
             array[at] = np.where(where, new, array[at])
@@ -154,9 +161,11 @@ class Models(GammaArrays):
 class CellProofs(GammaArrays):
     """What is proved and was searched of every problem, in arrays of shape (γ, τ, k + 1).
 
-    lower, upper: Bounds on the fold's error h_j; 0 and ∞ until something is known.
+    lower, upper: Bounds on the fold's error h_j, the sum of squared errors of an optimal support on
+        the held-out rows; 0 and ∞ until something is known, and 0 for the problem of all rows.
     bound: Lower bound on the optimal objective of the problem of all rows; 0 for folds.
-    margin: How far rounding may have moved the error of the answer; NaN until it is asked for.
+    margin: How far rounding may have moved the error of the answer, a sum of squared errors; NaN
+        until it is asked for.
     exact: Whether the answer is proved optimal.
     searched: Whether a tree was searched for this problem, γ and τ alone.
     left_open: Whether the search of the problem's own rows, which gave its first answer, has proved
@@ -207,7 +216,10 @@ class Supports(list[Support]):
         self._numbers: dict[bytes, int] = {}
 
     def number(self, support: Support) -> int:
-        """The number of a support, which is added where it is new."""
+        """The number of a support, which is added where it is new.
+
+        Supports are told apart by their bytes: each is an increasing array of the type intp.
+        """
         key = support.tobytes()
         if key not in self._numbers:
             self._numbers[key] = len(self)

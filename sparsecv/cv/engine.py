@@ -48,16 +48,18 @@ class Surface:
     second, and the linear algebra library uses one thread, as the matrices are small. The context
     turns Ctrl-C into a KeyboardInterrupt with the attribute ``partial``, the result so far.
 
-    data, taus: The folds and the sizes.
+    data, taus: The folds, and the sizes from 0 to p, of which one at least is above 0.
     settings: How problems are solved; by default as :class:`Settings` says.
-    plan: What is done, and until when; by default all of it begins now.
+    plan: What is done, and until when; by default that of the settings, whose time begins now.
     checkpoint: Files that proofs are read from, and written to.
     progress, or ``report``: Takes what is being done.
     models: A surface of the same rows in other folds, whose models of all rows are taken over.
     ledger: What is known of every problem; it has a row for every γ. By default nothing is known.
     search_tau: The search by which the method "search" solves every γ; other methods need none.
-    rows: For every γ that has been visited, its row of the ledger.
-    asked_gammas: The γ as they were asked for, repeats included.
+    rows: For every γ that has been visited, its row of the ledger. Every problem has an answer at
+        every size there.
+    asked_gammas: The γ as they were asked for, repeats included. Those that were not visited, for
+        want of time, are taken out of the list.
     """
 
     def __init__(
@@ -152,17 +154,17 @@ class Surface:
                     self._solve_alone(g, plan.limits.share(len(rows) - i))
 
     def is_blurred(self, gamma: float) -> bool:
-        """Whether rounding noticeably moves CV errors at a γ that has been visited.
+        """Whether rounding moves some CV error at a γ that has been visited by over a millionth.
 
-        Beyond ``MAX_SHARED`` columns the size of least error alone is looked at, as the choice is
-        not proved there unless the user asks for it.
+        Up to 45 columns every size above 0 is looked at. Beyond (``MAX_SHARED``) the size of least
+        error alone is, as the choice is not proved there unless the user asks for it.
         """
         errors, margins = self.ledger.blur(self.rows[gamma])
         room = self.data.rounding * self.data.total
         return not bool((margins <= exact_margin(errors, room)).all())
 
     def keep(self, gammas: Sequence[float]) -> None:
-        """Count some of the γ that were asked for as not asked for, all but these."""
+        """Of the γ that were asked for, let only these count as asked for."""
         self.asked_gammas = [gamma for gamma in self.asked_gammas if gamma in gammas]
 
     def _estimate(self, rows: list[int], late: Late) -> None:
@@ -213,15 +215,18 @@ class Surface:
         return False
 
     def _errors(self) -> Array:
-        """The CV errors of all answers at the γ asked for, times the number of rows."""
+        """Sums of the squared errors of the folds' answers, shape (γ asked for, τ)."""
         return self.ledger.sums(self.ledger.answer.error)[self._asked_rows()]
 
     def _asked_rows(self) -> list[int]:
-        """The rows of the ledger of the γ asked for."""
+        """The rows of the ledger of the γ asked for, in this order, each once."""
         return [self.rows[gamma] for gamma in dict.fromkeys(self.asked_gammas)]
 
     def prove(self, need: Need | None = None) -> None:
         """Prove what a choice needs, or everything; give all other folds intervals.
+
+        Where the plan proves nothing, and by the methods "search" and "grid", which have proved
+        what they prove when a γ was visited, the folds get intervals alone.
 
         need: What the choice needs; by default what the least CV error needs.
         """
@@ -247,8 +252,9 @@ class Surface:
     def prove_rest(self) -> None:
         """Prove what the choice does not need, for as long again as the run has taken until now.
 
-        It ends after ``MAX_SECONDS_OF_THE_REST``. Only trees of all sizes do so, and only where not
-        everything was to be proved before.
+        It ends after ``MAX_SECONDS_OF_THE_REST``. Nothing is done beyond 45 columns, where no tree
+        proves all sizes, by the methods "search" and "grid", and where everything or nothing was to
+        be proved before.
         """
         plan, rows = self.plan, self._asked_rows()
         if not plan.proves_needed_pairs:
@@ -282,7 +288,7 @@ class Surface:
         return np.asarray(self._fold_errors(gamma).sum(axis=1) / self.data.total)
 
     def optimistic_error(self, a: float, b: float) -> float:
-        """The least h over τ if every fold had the smaller of its errors at two visited γ.
+        """The least h over τ > 0 if every fold had the smaller of its errors at two visited γ.
 
         The alternation visits a γ between two visited γ only where this number is small enough.
         """
@@ -322,7 +328,7 @@ class Surface:
     # how it is done
 
     def _left_open(self, rows: Sequence[int], limits: Limits, need: Need) -> list[int]:
-        """Prove what is needed at some rows; those at which something needed stays unproved."""
+        """Prove what is needed at some rows; return those at which some of it stays unproved."""
         if self.ledger.cells.exact[rows].all():
             return []
         return self._prover(rows, limits).prove(need)
@@ -373,7 +379,7 @@ class Surface:
 
         Seconds that contexts inside this one have counted are not counted again.
 
-        rows: Rows of the ledger, one for each of these γ.
+        rows: Rows of the ledger, one for each of these γ, of which there is one at least.
         Raises KeyboardInterrupt: Ctrl-C was pressed inside the context.
         """
         clock, before = Limits(), float(self.ledger.work.seconds.sum())

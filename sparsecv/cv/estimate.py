@@ -54,10 +54,11 @@ def fold_unit(
 
     gammas: Best both ends first: what trees list at two γ often proves the supports between them,
         without another tree. In increasing order what a tree lists proves some at the next γ.
-    solver: "estimate", which proves what takes few nodes, or "heuristic", which proves nothing.
+    solver: "estimate", which proves what takes few nodes, "heuristic", which proves nothing, or
+        "exact", which proves all that the limits allow.
     listed: What trees of this fold have listed at other γ. It is read, and not changed.
     grown: As of :func:`~sparsecv.solvers.paths.support_path`.
-    most_nodes: The searches at each γ end after this many nodes.
+    most_nodes: The searches at each γ end after this many nodes; None for no limit.
     Returns: The path, and Σ (t − Hβ)² over the held-out rows H with targets t, shape (γ, τ), which
         is 0 for the problem of all rows.
     """
@@ -104,8 +105,10 @@ def _block(
 ) -> tuple[DeletedRowSubsets, Status, Work]:
     """The unit of some leave-one-out folds that share a tree.
 
-    block: Rows of the table; each is held out by a fold.
+    block: Numbers of rows of the table; each is held out by a fold.
+    taus: Sizes above 0.
     models: The best known support of all rows for every τ, from which the tree starts.
+    Returns: What the tree gives of every row's fold, how it has ended, and its work.
     """
     deleted = data.deleted_rows
     assert deleted is not None
@@ -120,7 +123,7 @@ def _block(
 
 
 def row_blocks(n: int) -> list[NDArray[np.intp]]:
-    """The rows, of n, whose leave-one-out folds share a tree."""
+    """The numbers of the rows, of n, whose leave-one-out folds share a tree, tree by tree."""
     return [np.arange(i, min(i + FOLDS_PER_TREE, n)) for i in range(0, n, FOLDS_PER_TREE)]
 
 
@@ -233,7 +236,8 @@ def _by_solver(
     Where a tree of all sizes would hardly end, the problem gets a good support without a proof, by
     the solver "heuristic".
 
-    searches: Whether the problem gets a search of few nodes elsewhere, by the solver "estimate".
+    searches: Whether the problem gets a search of few nodes elsewhere, by the solver "estimate";
+        else "heuristic" answers it everywhere.
     Returns: Rows, at least one, the sizes that they lack, and their solver
         (``paths.support_path``).
     """
@@ -255,9 +259,10 @@ def _grown(ledger: Ledger, j: int, plan: RunPlan) -> dict[float, GrownUnits] | N
 def _is_hard(ledger: Ledger, g: int, j: int) -> bool:
     """Whether a tree of all sizes of problem j would hardly end at the γ of row g.
 
-    The trees of problem j at the γ that were visited first decide: the tree at the nearest of
-    these γ was left open. Nothing else may decide, other folds and proofs included, because
-    a fold's answer depends on its training rows alone.
+    The trees of problem j at the γ that were visited first (``ledger.first_rows``) decide: the tree
+    at the nearest of these γ was left open. At these γ themselves nothing counts as hard. Nothing
+    else may decide, other folds and proofs included, because a fold's answer depends on its
+    training rows alone.
     """
     if g in ledger.first_rows:
         return False
@@ -271,7 +276,8 @@ def _is_hard(ledger: Ledger, g: int, j: int) -> bool:
 def _deleted_rows(ledger: Ledger, g: int, limits: Limits) -> Batch:
     """The batch of shared trees of all leave-one-out folds at the γ of row g.
 
-    Folds whose row cannot be deleted without loss of digits get no answer from the trees.
+    The problem of all rows has an answer there at every size. The size 0, if it is one, is answered
+    at once. Folds whose row cannot be deleted without loss of digits get no answer from the trees.
     """
     data, k = ledger.data, ledger.k
     deleted = data.deleted_rows

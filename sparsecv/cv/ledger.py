@@ -87,7 +87,7 @@ class Ledger(GammaLedger):
 
     @property
     def _max_columns(self) -> int:
-        """The largest number of columns of a support; a group of columns counts once in a size."""
+        """The most columns of a support of the largest size, where a group may count as one."""
         return self.data.constraints.most_columns(int(self.taus[-1]))
 
     @property
@@ -97,6 +97,8 @@ class Ledger(GammaLedger):
 
     def extended(self, taus: NDArray[np.intp]) -> Ledger:
         """A ledger of more sizes, which knows what this ledger knows if its sizes come first there.
+
+        Nodes and trees are counted from 0 there, and Algorithm 1 has no history; seconds go on.
 
         taus: The sizes of the new ledger, increasing. If there are others than those of this ledger
             before its last size, nothing is known there.
@@ -109,7 +111,10 @@ class Ledger(GammaLedger):
         return other
 
     def add(self, gammas: Sequence[float]) -> list[int]:
-        """Give every γ a row in which nothing is known; return the numbers of the rows."""
+        """Give every γ, which has no row yet, one in which nothing is known; return their numbers.
+
+        The rows of the first call that adds any are ``first_rows``.
+        """
         rows = super().add(gammas)
         self.first_rows = self.first_rows or rows
         self.status += [Status.OPTIMAL] * len(gammas)
@@ -117,7 +122,7 @@ class Ledger(GammaLedger):
         return rows
 
     def answered(self, g: int) -> bool:
-        """Whether every problem has an answer at every τ."""
+        """Whether every problem, that of all rows included, has an answer at every τ."""
         return bool(np.isfinite(self.answer.objective[g]).all())
 
     def complete(self, g: int) -> bool:
@@ -126,7 +131,7 @@ class Ledger(GammaLedger):
         return self.answered(g) and (search_ended or bool(self.cells.exact[g].all()))
 
     def proved(self, g: int) -> bool:
-        """Whether the answers of all folds are proved."""
+        """Whether the answers of all folds, perhaps not the model of all rows, are proved at every τ."""
         return bool(self.cells.exact[g, :, : self.k].all())
 
     def worsen_status(self, g: int, status: Status) -> None:
@@ -134,11 +139,11 @@ class Ledger(GammaLedger):
         self.status[g] = Status.worst([self.status[g], status])
 
     def support(self, g: int, t: int, j: int) -> Support:
-        """The columns of problem j's answer."""
+        """The columns of problem j's answer, in increasing order; there has to be an answer."""
         return self.supports[int(self.answer.choice[g, t, j])]
 
     def problem(self, g: int, j: int) -> SparseRidgeProblem:
-        """The training problem j at the γ of row g."""
+        """The training problem j at the γ of row g, with a placeholder for τ."""
         return self.data.problem(j).replace(gamma=self.gammas[g])
 
     # supports and proofs enter
@@ -149,7 +154,8 @@ class Ledger(GammaLedger):
         rows: The row of every γ of the path.
         path: Supports that problem j's own rows gave. They become the answers where no answer is
             proved.
-        error: Errors of a fold, shape (γ, τ) of the path; 0 for the problem of all rows.
+        error: Sums of squared errors of the supports on the rows that fold j holds out, shape
+            (γ, τ) of the path; 0 for the problem of all rows.
         """
         at = self._cells_of(rows, j, path)
         self.cells.left_open[at] = ~path.proved
@@ -230,7 +236,8 @@ class Ledger(GammaLedger):
         folds: The folds that hold out the tree's rows, shape (m,).
         found: The results of the tree, NaN for a row that cannot be deleted without loss of digits:
             its fold is left as it is.
-        factor: What multiplies residuals of deleted rows (``FoldData.deleted_rows``), shape (m,).
+        factor: What multiplies the residual of every deleted row, so that its square is the fold's
+            error (``FoldData.deleted_rows``), shape (m,).
         """
         numbers = [self.supports.number(support) for support in found.supports]
         number = np.array(numbers, dtype=np.intp)[found.choice]
@@ -254,7 +261,7 @@ class Ledger(GammaLedger):
             self.mark_proved(g, t, folds[ended[i]])
 
     def enter_no_column(self, g: int) -> None:
-        """Answer all folds at the size 0, if it is a size, by its one support."""
+        """Answer all folds at the size 0, if it is a size, by its one support, which is proved."""
         if self.taus[0] == 0:
             folds = np.arange(self.k)
             self.offer(g, 0, folds, np.empty(0, dtype=np.intp))
@@ -299,8 +306,8 @@ class Ledger(GammaLedger):
 
         Support, objective and bound of the problem of all rows do not depend on the folds.
 
-        other: Of the same table, with the sizes of this ledger, and perhaps larger sizes.
-        other_row: The row of the other ledger that has the same γ.
+        other: A ledger of the same table, whose first sizes are those of this ledger.
+        other_row: The row of the other ledger that has the same γ, at which all rows have answers.
         """
         m, k = self.taus.size, self.k
         theirs = np.s_[other_row, :m, other.k]
@@ -371,7 +378,10 @@ class Ledger(GammaLedger):
         self.cells.margin[at] = np.where(where, np.nan, self.cells.margin[at])
 
     def prove_incumbents(self, g: int, t: int, folds: NDArray[np.intp] | int) -> None:
-        """Mark incumbents as optimal that are proved by bounds, which do not tell ties apart."""
+        """Mark incumbents as optimal that are proved by bounds, which do not tell ties apart.
+
+        Of supports that tie with an incumbent the first that exchanges lead to is the answer.
+        """
         for j in np.atleast_1d(folds).tolist():
             self._settle((g, t, j))
         self.mark_proved(g, t, folds)
@@ -473,6 +483,7 @@ class Ledger(GammaLedger):
         ŷ of supports below the leaf, and Corollary 2 of the first paper bounds (y − ŷ)². The
         incumbent's own error has the margin that rounding may have moved it by.
 
+        j: The number of a fold, which has an incumbent at every one of these sizes.
         leaves: What a search has left open. Without leaves the root counts as open, which gives an
             interval around the fold's ridge fit on all columns.
         where: Positions of the sizes that the tree was searched for; by default all sizes.
@@ -552,7 +563,7 @@ class Ledger(GammaLedger):
     # what is returned
 
     def known(self, rows: Sequence[int] | NDArray[np.intp]) -> Known:
-        """What is known of the CV errors at the γ of some rows.
+        """What is known of the CV errors at the γ of some rows, at which every fold has answers.
 
         An error whose folds are all proved is exact where rounding may have moved it by at most a
         millionth; elsewhere its bounds are widened by what rounding may have moved it by. Rounding
@@ -595,9 +606,10 @@ class Ledger(GammaLedger):
         return np.where(proved, margin, 0.0)
 
     def blur(self, g: int) -> tuple[Array, Array]:
-        """Errors of the answers at the γ of row g, and how far rounding may have moved them, (τ,).
+        """Errors of the answers at the γ of row g, and how far rounding may have moved them.
 
-        Beyond ``MAX_SHARED`` columns this is done for the size of least error alone.
+        Both are sums over all folds, one number for every size above 0. Beyond 45 columns
+        (``MAX_SHARED``) there is one number, that of the size of least error.
         """
         errors = self.answer.error[g, :, : self.k]
         sizes = np.flatnonzero(self.taus)  # Rounding of columns does not reach the size 0.
@@ -613,7 +625,11 @@ class Ledger(GammaLedger):
         return errors[0].sum(axis=1), margins[0].sum(axis=1)
 
     def sums(self, values: Array) -> Array:
-        """An array of the ledger, such as ``cells.lower``, summed over the folds, shape (γ, τ)."""
+        """An array of the ledger, such as ``cells.lower``, summed over the folds.
+
+        values, shape (rows, τ, k + 1): Rows that have no γ yet are left out.
+        Returns, shape (γ, τ): The sums, in which the problem of all rows has no part.
+        """
         return np.asarray(values[: len(self.gammas), :, : self.k].sum(axis=2))
 
     def tables(self, rows: Sequence[int]) -> dict[str, Any]:

@@ -58,6 +58,10 @@ class Settings:
         the models of this size alone.
     compare: Whether the choices of all rules are computed.
     seed: The seed that the folds were drawn with, and that other partitions are drawn with.
+
+    Raises InputError: method, bounds, prove, backend, time_limit, n_jobs or tol is none of the
+        values above, or "exact" is asked of an outside solver. The other values are checked where
+        they are read.
     """
 
     method: str = "auto"
@@ -168,6 +172,7 @@ def _flat(name: str, values: Any, kind: str, kinds: str) -> NDArray[Any]:
 
     name, kind: What messages call the parameter and its numbers.
     kinds: The kinds of NumPy dtypes that are allowed, such as "iuf".
+    Raises InputError: There is no number, or the values are no flat list of such numbers.
     """
     try:
         found = np.atleast_1d(np.asarray(values))
@@ -181,7 +186,10 @@ def _flat(name: str, values: Any, kind: str, kinds: str) -> NDArray[Any]:
 
 
 def checked_gammas(gammas: Any) -> Array:
-    """Validate ridge weights: at least one, finite and >= 0; order and repeats are kept."""
+    """Validate ridge weights: at least one, finite and >= 0; order and repeats are kept.
+
+    Raises InputError: Anything else.
+    """
     values = _flat("gamma", gammas, "number", "iuf").astype(np.float64)
     bad = values[~((values >= 0) & np.isfinite(values))]
     if bad.size:
@@ -217,8 +225,10 @@ def checked_taus(
     """Validate sparsities: whole numbers in least..p, returned increasing and distinct.
 
     p: Number of columns to choose from.
-    constraints: What models must obey, which may allow fewer sizes.
-    least: 0 where the mean alone is a size.
+    constraints: What models must obey, which may allow fewer sizes. Only the smallest and the
+        largest of the values are compared with them.
+    least: The least size that is allowed: 0 where the mean alone is a size.
+    Raises InputError: There is no value, or one is not whole or out of range.
     """
     values = _flat("tau", taus, "whole number", "iu")
     bad = values[(values < least) | (values > p)]

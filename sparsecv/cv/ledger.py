@@ -131,7 +131,7 @@ class Ledger(GammaLedger):
         return self.answered(g) and (search_ended or bool(self.cells.exact[g].all()))
 
     def proved(self, g: int) -> bool:
-        """Whether the answers of all folds, perhaps not the model of all rows, are proved at every τ."""
+        """Whether every fold's answer is proved at every τ; that of all rows does not count."""
         return bool(self.cells.exact[g, :, : self.k].all())
 
     def worsen_status(self, g: int, status: Status) -> None:

@@ -56,19 +56,21 @@ def compute_bounds(
     relaxation : Relaxation
         Its perspective relaxation at ``epsilon``.
     full_lower : float
-        Lower bound on the optimal objective on all rows (v̄ in the paper).
+        Lower bound on the optimal objective on all rows (v̄ in the paper); 0 where the training and
+        the held-out rows are not all rows.
     upper : float
         Objective of a rounded support on the training rows (u).
     rows, targets : arrays, shape (m, p) and (m,)
         The rows that the fold holds out.
     epsilon : float
-        The ε of the relaxation and of the ellipsoid.
+        The part of γ that the relaxation and the ellipsoid leave out of the perspective term.
     spectrum : Spectrum, optional
         Eigenvalues of the training rows' XᵀX, where the caller has them.
 
     Returns
     -------
     lower, upper : float
+        Bounds on the sum of squared errors, in the units of y².
 
     Examples
     --------

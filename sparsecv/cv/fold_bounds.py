@@ -96,11 +96,12 @@ def spread_bounds(region: Ellipsoid, rows: ArrayLike, targets: ArrayLike) -> Bou
     region : Ellipsoid
         Around a point, with the optimal coefficients inside (Theorem 1).
     rows, targets : arrays, shape (m, p) and (m,)
-        The fold.
+        The fold's held-out rows and responses.
 
     Returns
     -------
     lower, upper : float
+        In the units of y².
 
     Examples
     --------
@@ -129,12 +130,15 @@ def region_bounds(region: Ellipsoid, rows: ArrayLike, targets: ArrayLike) -> Bou
 
     Parameters
     ----------
-    region, rows, targets
-        As for :func:`spread_bounds`.
+    region : Ellipsoid
+        A region that contains the optimal coefficients of the training problem (Theorem 1).
+    rows, targets : arrays, shape (m, p) and (m,)
+        The fold's held-out rows and responses.
 
     Returns
     -------
     lower, upper : float
+        In the units of y².
 
     Examples
     --------
@@ -160,14 +164,15 @@ def objective_gap_bound(full_lower: float, fold_upper: float) -> float:
     Parameters
     ----------
     full_lower : float
-        u*, or any lower bound on the optimal objective on all rows at the same γ and τ.
+        u*, or any lower bound on the optimal objective on all rows at the same γ and τ. All rows
+        have to be the training and the held-out rows of the fold, each once.
     fold_upper : float
         Objective of any support of at most τ columns on the rows outside the fold.
 
     Returns
     -------
     float
-        At least 0.
+        At least 0; the share ``STEP_SHARE`` of both numbers is taken off for their rounding.
 
     Examples
     --------
@@ -232,13 +237,14 @@ def fold_bounds(
 
     Parameters
     ----------
+    training : SparseRidgeProblem
+        The problem without the fold, at the γ and τ of h_j and without constraints.
     centres : sequence of arrays, shape (p,)
         Coefficients near the optimum of a relaxation, at least one: the first without a diagonal
-        taken from XᵀX, for ε ≥ 0, the last with one, for ε ≤ 0.
-    training : SparseRidgeProblem
-        The problem without the fold.
+        taken from XᵀX, for ε ≥ 0, the last with one, for ε ≤ 0. Any coefficients give bounds.
     full_lower : float
-        Lower bound on the optimal objective on all rows.
+        Lower bound on the optimal objective on the training and the held-out rows together; 0,
+        which is always one, where they are not all rows.
     upper : float
         Objective of a support of at most τ columns on the training rows.
     rows, targets : arrays, shape (m, p) and (m,)
@@ -294,9 +300,11 @@ def open_node_range(
     not include the error of the incumbent.
 
     gram, spectrum: Gram form and eigenvalues of the training rows.
-    found: The incumbent and the open nodes, of which there are some.
+    found: The incumbent and the open nodes, of which there are some. Every support that is better
+        than the incumbent lies below one of them.
     problem: A problem that has the γ and τ of the search.
-    rows, targets: Held-out rows and responses of the fold, shape (m, p) and (m,).
+    rows, targets: Held-out rows and responses of the fold, shape (m, p) and (m,), in the columns of
+        ``gram``.
     """
     assert found.leaves is not None
     n_nodes = found.leaves.size

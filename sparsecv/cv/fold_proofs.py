@@ -68,9 +68,9 @@ def prove_fold(
 
     gamma_and_tau: γ and τ of the cell.
     upper: Objective of the fold's incumbent.
-    starts: Supports that the search starts from.
-    full_bound: Lower bound on the optimum of all rows; 0 where the fold's training and held-out
-        rows are not all rows.
+    starts: Supports that the search starts from; there may be none.
+    full_bound: Lower bound on the optimum of all rows at the same γ and τ; 0 where the fold's
+        training and held-out rows are not all rows.
     backend: The solver of the problem, or "" for branch and bound.
     Returns: The proof, and lower and upper bounds on the fold's error, which are 0 and ∞ where the
         support is proved optimal, and where the grace of the run is over. Under constraints the
@@ -97,8 +97,8 @@ class ProofRun(NamedTuple):
     """How proofs are run, and who is told.
 
     limits: The limits of all proofs together.
-    n_jobs: Number of threads.
-    run: Runs a batch.
+    n_jobs: Number of threads, as in joblib.
+    run: Runs the units of a batch, enters what they find, and returns how they have ended.
     report: Takes what is being done.
     save: Takes the rows of the ledger whose proofs have changed.
     """
@@ -113,7 +113,8 @@ class ProofRun(NamedTuple):
 class Prover(ABC):
     """Proves pairs (γ, τ) of some rows of a ledger, in which every fold has an incumbent.
 
-    rows: Rows of the ledger. A cell (g, t) is the γ of row g and the t-th size of the ledger.
+    rows: Rows of the ledger, at least one. A cell (g, t) is the γ of row g and the t-th size of the
+        ledger, where t counts from 0.
     work: How proofs are run, and within which limits.
     forms: Matrices of the folds' problems, which all proofs share.
     since_report: A clock that began with the last report of a cell, as ``Limits`` count seconds.

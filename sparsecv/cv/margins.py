@@ -72,7 +72,10 @@ class Margins:
     ) -> Array:
         """Margins of leave-one-out folds, all from one fit of all rows; ∞ where it gives none.
 
-        Parameters are as of :meth:`of`.
+        It gives none for other folds, where no more than one fold is wanted, and where the supports
+        use more than ``MAX_SHARED`` columns. Parameters are those of :meth:`of`.
+
+        Returns: Margins of shape (γ, τ, k), which hold where ``wanted`` says so.
         """
         nothing = np.full(errors.shape, np.inf)
         deleted = self._data.deleted_rows if wanted.any(axis=(0, 1)).sum() > 1 else None
@@ -103,8 +106,8 @@ class Margins:
 
         gammas, shape (γ,), errors, shape (γ, τ): Some γ, and the sums of squared errors there.
         enough, shape (γ, τ): Margins up to these need not be any smaller.
-        supports: As of :meth:`of`.
-        places: The positions of these γ, which ``supports`` takes.
+        supports: Gives the fold's supports at a γ, as of :meth:`of`.
+        places: What ``supports`` takes for each of these γ.
         training: The training problem of the fold, where the caller has it at any γ.
         """
         problem, held_out = training or self._data.training(j), self._data.held_out(j)

@@ -100,14 +100,17 @@ class CellProver(Prover):
         return sorted({*open_rows, *models})
 
     def _models(self, need: Need) -> list[tuple[int, int]]:
-        """Cells whose model of all rows is needed, the least estimate first."""
+        """Cells (g, t) whose model is needed, proved or not; the least estimate comes first."""
         known = self.ledger.known(self.rows)
         wanted, order = need(known).models, np.argsort(known.error, axis=None, kind="stable")
         cells = [divmod(int(i), known.taus.size) for i in order]
         return [(int(self.rows[i]), t) for i, t in cells if wanted[i, t]]
 
     def _prove_errors(self, need: Need) -> None:
-        """Prove the cells that are needed, until they are exact or the time is up."""
+        """Prove the cells that are needed, until all their folds are proved or the time is up.
+
+        A cell whose open folds rounding keeps from being proved is left aside.
+        """
         ledger, limits = self.ledger, self.work.limits
         ledger.share_bounds()
         for g, t in itertools.product(self.rows.tolist(), range(ledger.taus.size)):
@@ -138,7 +141,7 @@ class CellProver(Prover):
             seconds *= ROUND_GROWTH
 
     def _open_folds(self, g: int, t: int) -> NDArray[np.intp]:
-        """The folds of a cell that are not proved."""
+        """The numbers of the folds of a cell that are not proved."""
         return np.flatnonzero(~self.ledger.cells.exact[g, t, : self.ledger.k])
 
     def _cells(self, need: Need, with_imprecise: bool = False) -> list[tuple[int, int]]:
@@ -191,8 +194,9 @@ class CellProver(Prover):
         begun get no time. The most nodes of a fold's tree that has ended are noted in
         ``largest_tree``.
 
-        max_nodes: As of :func:`~sparsecv.cv.estimate.tree_unit`.
-        Returns: How the trees have ended.
+        problems: Numbers of problems, of folds or k; each has a support at every size above 0.
+        max_nodes: The most nodes of each tree.
+        Returns: How the trees have ended, in the order in which they did.
         """
         ledger, limits, tasks = self.ledger, self.work.limits, []
         for j in problems:
@@ -277,7 +281,7 @@ class CellProver(Prover):
         and the bound on the sum of k folds' errors k times as much. Searches go on while they have
         taken less than ``bounding_share`` of the seconds that have passed.
 
-        clock: It began with the proofs.
+        clock: A clock that began with the proofs.
         """
         ledger, k = self.ledger, self.ledger.k
         while self.bounding_seconds < self.bounding_share * clock.elapsed():
@@ -366,13 +370,13 @@ class CellProver(Prover):
 
 
 def solve_grid(prover: CellProver, g: int, backend: str) -> None:
-    """Solve every fold at every τ alone: the first paper's Grid, k·|τ| training problems.
+    """Solve every fold at every τ > 0 alone: the first paper's Grid, k·|τ| training problems.
 
-    The problem of all rows is solved by one tree. Problems that the time limit leaves unsolved
-    keep their estimates. The results are entered in the prover's ledger.
+    The problem of all rows is solved by this package, for all τ together. Problems that the time
+    limit leaves unsolved keep their estimates. The results are entered in the prover's ledger.
 
-    g: The row of the ledger whose γ is taken.
-    backend: As of :class:`~sparsecv.cv.settings.Settings`.
+    g: The row of the ledger whose γ is taken, one of the prover's rows.
+    backend: The solver of every problem of a fold, as in :class:`~sparsecv.cv.settings.Settings`.
     """
     ledger, limits, k = prover.ledger, prover.work.limits, prover.ledger.k
     full, share = ledger.data.full(), limits.share(k + 1.0)

@@ -48,7 +48,11 @@ def ends_first(rows: list[int]) -> list[int]:
 
 
 class SizesProver(Prover):
-    """Proves by trees of all sizes."""
+    """Proves by trees of all sizes.
+
+    nodes: The most nodes of a tree at one γ in the current round.
+    first_round: Whether no round has ended yet.
+    """
 
     def __init__(self, ledger: Ledger, rows: Sequence[int], work: ProofRun) -> None:
         super().__init__(ledger, rows, work)
@@ -109,12 +113,14 @@ class SizesProver(Prover):
         return sorted(near, key=lambda g: gammas[g])
 
     def _search(self, need: Need, rows: list[int]) -> float:
-        """Search all open problems at the γ of some rows, in increasing order of γ.
+        """Search the problems that are needed and open at the γ of some rows.
 
-        In the first round a tree of which some size is needed proves every open size. That takes it
-        a twenty-fifth more nodes at 30 to 42 columns (measured), and a fit proves these sizes at
-        its end, by half as many trees again.
+        What is proved, and intervals of what is not, are entered in the ledger. In the first round
+        a tree of which some size is needed proves every open size. That takes it a twenty-fifth
+        more nodes at 30 to 42 columns (measured), and a fit proves these sizes at its end, by half
+        as many trees again.
 
+        rows: Rows of the ledger, in increasing order of γ, at each of which something is open.
         Returns: The largest γ at which a limit has left a tree open, or −1. Trees that have lost
             digits do not count, as more nodes do not help them.
         """

@@ -55,7 +55,8 @@ class GammaResult:
         The largest number of columns of a support.
     models, model_objective, model_bound, model_proved : list of ndarray, and ndarrays, shape (τ,)
         For every τ the best support known of all rows, its training objective, a lower bound on the
-        least objective, and whether it is least.
+        least objective, and whether it is proved to be least (by the method "search", up to a
+        millionth of it).
     status : Status
         Optimal where every fold and every model is proved (where only the best τ was searched for:
         where it is known to the tolerance), else the limit met.
@@ -96,7 +97,8 @@ def least(
 
     Of values that differ by rounding alone, the smaller τ and then the larger γ is taken.
 
-    rounding: What rounding leaves of the value of a perfect fit.
+    taus, gammas: What the columns and the rows of the surface stand for, in any order.
+    rounding: What rounding leaves of the value of a perfect fit, in the units of the surface.
     """
     smallest = surface.min()
     tied = np.argwhere(surface <= smallest + EQUAL_SHARE * abs(smallest) + rounding)
@@ -108,9 +110,10 @@ def mean_over_folds(sums: Array, weight: Array) -> tuple[Array, Array]:
     """The mean over all rows of sums by folds, and its standard error over folds.
 
     sums, shape (..., k): Sums of squared errors over the rows of every fold.
-    weight, shape (k,): Number of rows of every fold, or the sum of their weights.
-    Returns mean, std_error, shape (...): The mean is Σ sums / Σ weight, and a fold of weight 0
-        counts as no fold.
+    weight, shape (k,): Number of rows of every fold, or the sum of their weights; some is above 0.
+    Returns mean, std_error, shape (...): The mean is Σ sums / Σ weight. The standard error is the
+        root of Σ weight (fold's mean − mean)² / Σ weight / (k − 1); a fold of weight 0 counts as no
+        fold, and a single fold has the standard error 0.
 
     Examples
     --------
@@ -265,7 +268,7 @@ class GlobalMinimum:
     def with_size_0(self, lower: float, upper: float) -> GlobalMinimum:
         """The minimum over the sizes searched and the size 0, whose error no γ changes.
 
-        lower, upper: Bounds of the CV error of the size 0.
+        lower, upper: Bounds of the CV error of the size 0; ``self`` is over sizes above 0.
         """
         if lower > self.upper:
             return self
@@ -349,7 +352,7 @@ class CVResult:
         return [GammaResult(self.tables, g) for g in range(self.gammas.size)]
 
     def at(self, positions: NDArray[np.intp]) -> CVResult:
-        """The result at some of the γ."""
+        """The result at the γ of some positions; trace, edge and minimum stay as they are."""
         tables = {name: [along[g] for g in positions] for name, along in self.tables.items()}
         return replace(self, gammas=self.gammas[positions], tables=tables)
 

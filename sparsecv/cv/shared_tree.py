@@ -44,10 +44,13 @@ def searched(
     backend: str = "auto",
     tol: float = 0.0,
 ) -> Answer:
-    """The best support of one problem.
+    """The best support of one problem, as far as the limits allow; its status says how far.
 
+    starts: Supports that the search starts from; there may be none. Solvers other than branch and
+        bound take the first alone.
     gram: XᵀX, where the caller has it.
     backend: The solver; with "" branch and bound, or under constraints the native solver.
+    tol: The relative gap at which the support counts as proved.
     """
     if problem.constraints.plain and not backend:
         options: dict[str, Any] = {"limits": limits, "gram": gram, "n_jobs": n_jobs}
@@ -58,7 +61,11 @@ def searched(
 
 
 def solve_problem(ledger: Ledger, at: Cell, limits: Limits, **options: Any) -> Answer:
-    """Solve one problem from its own rows, and enter the proof; options as of ``searched``."""
+    """Solve one problem from its own rows, and enter what is found in the ledger.
+
+    at: The cell (g, t, j) of the problem, which has an answer: the search starts from it.
+    options: The arguments gram, n_jobs, backend and tol of :func:`searched`.
+    """
     g, t, j = at
     problem = ledger.problem(g, j).replace(tau=int(ledger.taus[t]))
     found = searched(problem, [ledger.support(*at)], limits, **options)
@@ -204,7 +211,10 @@ class SharedTree:
             ledger.prove_incumbents(g, t, np.flatnonzero(solved & ~ledger.cells.exact[g, t, :k]))
 
     def solve_fold(self, t: int, j: int, limits: Limits) -> None:
-        """Branch on the open nodes of fold j until the fold is solved or a limit is reached."""
+        """Branch on the open nodes of fold j until the fold is solved or a limit is reached.
+
+        t, j: Index of τ, and number of the fold: a pair that is in ``open``.
+        """
         problem = self.full.replace(tau=int(self.ledger.taus[t]))
         found = search_alone(self.left_out, problem, j, self.open[t, j], limits, branch=True)
         self.ledger.work.n_nodes[self.g] += found.n_nodes

@@ -52,7 +52,8 @@ class CheckpointFolder:
     def read(self, file: Path, is_sound: Callable[[Any], bool] = lambda content: True) -> Any:
         """The content of a file; None where there is none, or, with a warning, no sound file.
 
-        is_sound: Whether a content whose hash is right can be what it should be.
+        is_sound: Whether a content whose hash is right can be what it should be. A TypeError,
+            ValueError or KeyError that it raises counts as no.
         """
         try:
             stored = read_json(file)
@@ -121,6 +122,7 @@ class Checkpoint:
 
     data: A digest of the data and the order of their rows.
     settings: Everything else a result depends on (folds, protocol, method, constraints).
+    reused: The γ of which :meth:`load` has found files.
     """
 
     def __init__(self, folder: CheckpointFolder, data: bytes, settings: dict[str, Any]) -> None:
@@ -130,7 +132,7 @@ class Checkpoint:
         self._kept: dict[float, Any] = {}
 
     def _file(self, ledger: Ledger, g: int, problems: list[int]) -> Path:
-        """The file of the problems of a unit of work at the γ of row g."""
+        """The file of the problems of a unit of work, by their numbers, at the γ of row g."""
         return self.folder.file(self._run, ledger.gammas[g], ledger.taus.tolist(), problems)
 
     def load(self, ledger: Ledger, g: int, units: Units) -> None:

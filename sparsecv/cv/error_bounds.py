@@ -1,8 +1,10 @@
 """Bounds on the CV error over an interval of γ, from the supports that can be best there.
 
 With a fold's support fixed, the residual of held-out row i at t = γ/2 is
-r_i(t) = y_i − Σ_m c_im/(d_m + t) (eq. 24, first paper). Every term is monotone in t, so that the
-terms' ends bracket r_i and its derivatives in the interval.
+r_i(t) = y_i − Σ_m c_im/(d_m + t) (eq. 24, first paper). Here d_m ≥ 0 are the squared singular
+values of the training rows on the support, and c_im the held-out row times the m-th right singular
+vector, times (X'y)_m in that basis. Every term is monotone in t, so that the terms' ends bracket
+r_i and its derivatives in the interval. All errors are sums of squared errors.
 """
 
 from __future__ import annotations
@@ -23,7 +25,11 @@ UNBOUNDED = 1e200
 
 
 class CellData(NamedTuple):
-    """What the cells of one size are bounded from; fold j has its rows i, support c its fit."""
+    """What the cells of one size are bounded from.
+
+    Fold j has the held-out rows i, as many for every fold; rows of zeros with the target 0, which
+    change no error, fill up. Support c is that of one fold, and has its fit and its rows.
+    """
 
     start: NDArray[np.int64]  # (folds + 1,): pieces of fold j are ``start[j]`` to ``start[j + 1]``
     ends: NDArray[np.float64]  # (pieces, 2): ends of pieces, in t = γ/2
@@ -32,7 +38,7 @@ class CellData(NamedTuple):
     coef: NDArray[np.float64]  # (supports, rows, size): the numbers c_im
     length: NDArray[np.float64]  # (supports, rows): lengths of held-out rows, on the support
     targets: NDArray[np.float64]  # (folds, rows)
-    lengths: NDArray[np.float64]  # (folds, 2): length of the fold's y, and its square
+    lengths: NDArray[np.float64]  # (folds, 2): length of the fold's training y, and its square
 
 
 @kernel(inner=True)
@@ -47,8 +53,9 @@ def coefficient_error(fits, length, c, low, high):
     largest at the largest t, and ‖β‖² is the derivative of the objective, largest at the least t.
 
     fits, c: Fits on several supports, and the number of the support that is meant.
-    length: The length of y.
-    Returns: The bound, at most UNBOUNDED.
+    length: The length of the training y.
+    low, high: Ends of the range of t, 0 ≤ low ≤ high.
+    Returns: A bound on the length of the difference of the coefficients, at most UNBOUNDED.
     """
     reach = fits.reach
     objective, _ = ridge_objective(fits, c, high)
@@ -69,8 +76,10 @@ def coefficient_error(fits, length, c, low, high):
 def bracket_row(coef, squares, c, i, low, high, sums):
     """Brackets of Σ_m c_im/(d_m + t)^k for low ≤ t ≤ high and k = 1, 2, 3.
 
-    coef, squares: The numbers c_im, and d_m, of support c.
-    sums, shape (3, 2): Row k − 1 takes the lower and the upper end of the bracket for k.
+    coef, squares: The numbers c_im of every support, shape (supports, rows, size), and d_m, shape
+        (supports, size); those of support c and row i are taken.
+    sums, shape (3, 2): Row k − 1 takes the lower and the upper end of the bracket for k. Their
+        rounding is not taken off.
     Returns: Σ_m |c_im|/(d_m + low), from which the rounding of the sums is bounded.
     """
     size = 0.0
@@ -98,7 +107,9 @@ def least_square(low, high):
 def error_at(data, off, c, j, t):
     """An upper bound on Σ_i r_i(t)² of fold j with support c, rounding included.
 
-    off: A bound on the error of the coefficients of support c; so in the functions below.
+    data: A :class:`CellData`; so in the functions below.
+    off: What :func:`coefficient_error` says of support c in a range that holds t; so in the
+        functions below.
     """
     coef, squares, targets, length = data.coef, data.fits.squares, data.targets, data.length
     total = 0.0
@@ -115,7 +126,12 @@ def error_at(data, off, c, j, t):
 
 @kernel(inner=True)
 def lower_error(data, off, c, j, low, high, sums):
-    """A lower bound on Σ_i r_i(t)² of fold j with support c for low ≤ t ≤ high."""
+    """A lower bound on Σ_i r_i(t)² of fold j with support c for low ≤ t ≤ high.
+
+    The rounding of the residuals is included, that of the sum is not.
+
+    sums: Work space (3, 2).
+    """
     total, targets = 0.0, data.targets
     for i in range(targets.shape[1]):
         size = bracket_row(data.coef, data.fits.squares, c, i, low, high, sums)
@@ -176,12 +192,16 @@ def add_rows(data, off, c, j, cell, sums, total):
 def bound_cell(cell, data, work, out):
     """Bound the sum of squared errors over a cell of t = γ/2 at one size.
 
-    cell: Low and high end of t, and a number in between.
-    data: See :class:`CellData`.
+    Where a fold has one support that can be best in the cell, a parabola below its error counts, or
+    the least squares of its residuals. Where it has several, the least bound of any counts.
+
+    cell: Low and high end of t, 0 ≤ low < high, and a number above 0 in between.
+    data: The :class:`CellData` of the size.
     work: Work space (3, 2) and (6,).
-    out: Takes a lower bound over the cell; an upper bound in the middle; the number of folds with
-        several pieces; the end of a piece in the cell that is nearest to the middle, or 0; and what
-        the bounds of the other folds lose by rounding.
+    out, shape (5,): Takes a lower bound on the sum over all folds in the whole cell; an upper bound
+        in the middle; the number of folds with several pieces, or with a piece in which any support
+        may be best; the end of such a fold's piece inside the cell that is nearest to the middle,
+        or 0; and what the lower bound of the other folds loses by rounding.
     """
     low, high, middle = cell[0], cell[1], cell[2]
     sums, total = work

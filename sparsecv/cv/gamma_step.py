@@ -31,9 +31,11 @@ class FixedSupports:
     The prediction of row i is Σ_m coef[i, m] / (squares[i, m] + γ/2), where ``squares`` are the
     squared singular values of the fold's training rows on its support.
 
-    coef, squares, shape (rows, columns of the largest support).
-    targets: Responses of the held-out rows.
-    rows: Number of rows, or the sum of their weights.
+    coef, squares, shape (m, columns of the largest support): One row for every row that
+        ``FoldData.held_out`` gives of every fold, fold after fold. A smaller support has
+        coefficients of 0 in the last columns.
+    targets, shape (m,): The targets of these rows.
+    rows: The divisor of the CV error: the number of held-out rows, or the sum of their weights.
     """
 
     coef: Array
@@ -47,6 +49,7 @@ class FixedSupports:
     ) -> FixedSupports:
         """Decompose the training rows of every fold j on the columns ``supports[j]``.
 
+        supports: One for every fold, of which one at least has a column.
         gamma: Coefficients that are at a bound at this γ stay there.
         """
         k, most = len(supports), max(support.size for support in supports)
@@ -77,7 +80,11 @@ class FixedSupports:
         return cls(np.vstack(coefs), squares, np.concatenate(targets), data.total)
 
     def along(self, gammas: Array) -> tuple[Array, Array]:
-        """The CV error h(γ) of the fixed supports, and its derivative, at every γ of an array."""
+        """The CV error h(γ) of the fixed supports, and its derivative by γ, at every γ of an array.
+
+        gammas, shape (g,): Above 0.
+        Returns: Errors and derivatives, shape (g,) each.
+        """
         errors, slopes = np.empty((2, gammas.size))
         # Products with a vector of ones sum short rows several times faster than ``sum`` does.
         ones = np.ones(self.coef.shape[1])
@@ -90,7 +97,7 @@ class FixedSupports:
         return errors / self.rows, slopes / self.rows
 
     def at(self, gamma: float) -> tuple[float, float]:
-        """The CV error h(γ) of the fixed supports, and its derivative, at one γ."""
+        """The CV error h(γ) of the fixed supports, and its derivative by γ, at one γ > 0."""
         (error,), (slope,) = self.along(np.array([gamma]))
         return float(error), float(slope)
 

@@ -6,8 +6,8 @@ pieces, on each of which one support of the fold is best, or several may be. The
 (``error_bounds``), and the cells that may hold the least error are divided, until no cell can hold
 an error that is lower than the best known error by more than the tolerance.
 
-The CV error h counts the largest error of a fold where several supports tie or may be best. Inside,
-ranges are those of t = γ/2, which is what a ridge fit adds to XᵀX.
+The CV error h counts the largest error of a fold where several supports tie or may be best. Lower
+bounds count the least. Inside, ranges are those of t = γ/2, which is what a ridge fit adds to XᵀX.
 
 The module adds the range ``gammas="global"``. Without it the least CV error is known at single γ
 alone.
@@ -85,6 +85,7 @@ def cell_data(pieces: Pieces, rows: Array, targets: Array, lengths: Array) -> Ce
         columns that a support of fewer columns lacks.
     targets, shape (folds, m): The held-out y.
     lengths, shape (folds, 2): The length of the y of the fold's training rows, and its square.
+    Returns: The data, in which the range is one of t = γ/2 and folds count from 0.
     """
     decomposed = pieces.decomposed
     known = pieces.row >= 0
@@ -142,7 +143,9 @@ def supports_unit(
 
     max_rows: The largest number of rows that any fold holds out. Rows of zeros with the target 0,
         which change no error, give all folds as many.
+    folds: Numbers of folds.
     low, high: The ends of the range of γ.
+    taus: Sizes above 0, increasing.
     limits: Where they are reached, pieces remain in which any support may be best.
     Returns: For every τ the data of its cells, the number of trees, and how the searches ended.
     """
@@ -181,12 +184,12 @@ def global_minimum(
     data : FoldData
         At most 45 columns, unless p is the only τ.
     taus : sequence of int
-        With p alone, ridge regression without a choice of columns.
+        Sizes from 1 to p. With p alone, ridge regression without a choice of columns.
     low, high : float
         Ends of the range, 0 ≤ low < high. From γ = 0 on the bounds are useful where the columns
         are linearly independent in the training rows of every fold.
     tolerance : float
-        Relative gap at which the search ends.
+        Relative gap (upper − lower)/upper at which the search ends, between 0 and 1.
     limits : Limits, optional
         Where they are reached the bounds are valid, and wider.
     n_jobs : int, optional
@@ -201,7 +204,7 @@ def global_minimum(
     Raises
     ------
     InputError
-        A range or τ that cannot be searched, too many columns, or constraints.
+        A range, τ or tolerance that cannot be searched for, too many columns, or constraints.
 
     Examples
     --------
@@ -245,7 +248,7 @@ def global_minimum(
 def least_over_range(surface: Surface, span: GammaSpan, need: Need) -> CVResult:
     """Search a range of γ for the least CV error, prove it, and visit γ of the range.
 
-    surface: It has visited no γ yet. Its settings have the tolerance.
+    surface: It has visited no γ yet, and has a size above 0. Its settings have the tolerance.
     need: The pairs (γ, τ) that are proved, too.
     Returns: h(γ, τ) at the γ of least error, where it is proved, and at some γ of the range that
         show how h varies.
@@ -278,6 +281,7 @@ class _Search:
     taus: The sizes.
     tables: For every size what its cells are bounded from.
     limits: Where they are reached the bounds are valid, and wider.
+    total: The divisor of the CV error, by which sums of squared errors become h.
     n_cells: How many cells have been bounded.
     """
 
@@ -439,7 +443,7 @@ class _Search:
         return np.array(merged).reshape(-1, 3)
 
     def _shown(self, span: GammaSpan) -> ErrorsOverGamma:
-        """h at some γ inside the range and every τ."""
+        """h at γ from end to end of the range, and at every τ; ∞ where supports are unknown."""
         # The surface that pictures show has this many γ, evenly spaced in log γ: a choice.
         gammas = span.spaced(81)
         errors = np.empty((gammas.size, self.taus.size))

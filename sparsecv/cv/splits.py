@@ -35,7 +35,7 @@ class Split(NamedTuple):
     sets: Takes increasing columns, outside which no model has a coefficient, or None for all
         columns; returns for every set its rows, shape (m, c), and its targets, shape (m,).
     columns: Increasing columns that ``sets`` needs besides those that models have.
-    stretch: The factor that takes the γ of the ledger to those of this problem.
+    stretch: The factor, above 0, by which γ of the ledger are multiplied for this problem.
     """
 
     problem: SparseRidgeProblem
@@ -48,7 +48,8 @@ class Splits(ABC):
     """Some splits of a table; units of work share this record, which can be pickled.
 
     data: The table in its outer folds.
-    sets_of: For every split the numbers of its sets, which no other split has.
+    sets_of: For every split the numbers of its sets, which no other split has; all sets together
+        are numbered 0, 1, ….
     bounds_estimates: Whether margins of rounding are asked for of supports without a proof, too.
     """
 
@@ -62,6 +63,8 @@ class Splits(ABC):
 
     def rooms(self, taus: Index, errors: list[Array]) -> Sequence[Array | float]:
         """For every set of a split the room of :meth:`SupportPath.error_margins`; 0 by default.
+
+        A room is a number, or an array that broadcasts to (γ, τ).
 
         errors: For every set the sums of squared errors, shape (γ, τ).
         """
@@ -169,7 +172,8 @@ class SplitLedger(GammaLedger):
     def __init__(self, splits: Splits, taus: Index, run: RunUnits, extends: bool = False) -> None:
         """Take splits of whose models nothing is known.
 
-        run: Runs units of work.
+        taus: The sizes, in increasing order.
+        run: Runs units of work, and returns their results in the order of the tasks.
         extends: Whether sizes will be added, so that searches note from where they can go on.
         """
         super().__init__(taus)
@@ -180,7 +184,10 @@ class SplitLedger(GammaLedger):
         self.sized = self.arrays = self.of_sets, self.of_splits
 
     def extended(self, taus: Index) -> SplitLedger:
-        """A ledger of more sizes, which knows what this ledger knows if its sizes come first."""
+        """A ledger of the sizes ``taus``, which knows what this one knows if its sizes come first.
+
+        Otherwise nothing is known there.
+        """
         other = SplitLedger(self.splits, taus, self._run, self._extends)
         other.go_on_from(self)
         return other
@@ -216,7 +223,8 @@ class SplitLedger(GammaLedger):
 
         A proof is tried once: another try would end at the same limits.
 
-        wanted, shape (γ, τ, split): The models whose proof is wanted, at every row of the ledger.
+        wanted, shape (γ, τ, split): The models whose proof is wanted, at the first rows of the
+            ledger.
         what: The text of the progress reports.
         nodes: The most nodes of a proof at a γ; None for no limit.
         Returns: Whether anything was proved, so that errors may have changed.

@@ -50,7 +50,11 @@ def search_tau(
     Supports, proofs, intervals and counts of work are entered into the ledger. The status of row g
     becomes OPTIMAL, or the worst status by which phase 2 or the search for the model has ended.
 
-    run: Runs units of work; report: Gets a line of text for the user after every step.
+    g: A row of the ledger at which every problem has an answer at every τ.
+    settings: Those whose bounds, backend and tolerance of the search count.
+    limits: The limits of the whole search.
+    run: Runs units of work.
+    report: Is told after every step how many folds of a τ are exact.
     """
     ledger.status[g], ledger.history[g] = Status.OPTIMAL, []
     ledger.work.n_mio[g] = ledger.work.n_nodes[g] = ledger.work.trees[g] = 0
@@ -94,20 +98,20 @@ class _Search:
         return self.settings.bounds != "best"
 
     def report_folds(self, t: int = 0) -> None:
-        """Report how many folds of one τ are exact, as the progress of the search at this γ."""
+        """Report how many folds are exact at the t-th τ, as progress of the search at this γ."""
         ledger, g = self.ledger, self.g
         done = ledger.cells.exact[g, t, : ledger.k].sum() if ledger.history[g] else 0
         where = f"γ = {ledger.gammas[g]:.4g}"
         self._report("searching for the size", int(done), ledger.k, where)
 
     def sums(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Lower and upper bounds on Σ_j h_j, shape (τ,) each."""
+        """Lower and upper bounds on Σ_j h_j, the sum of all folds' squared errors, shape (τ,)."""
         ledger, g = self.ledger, self.g
         return ledger.sums(ledger.cells.lower)[g], ledger.sums(ledger.cells.upper)[g]
 
     @property
     def ended(self) -> bool:
-        """Whether the least error is known to the tolerance."""
+        """Whether the bounds on the least error over τ differ by the tolerance at most."""
         lower, upper = self.sums()
         return bool(lower.min() >= upper.min() * (1.0 - self.settings.search_tolerance))
 
@@ -262,7 +266,7 @@ class _Search:
         return Status.OPTIMAL
 
     def _solve_all_rows(self, t: int) -> None:
-        """Solve the problem of all rows at τ, as its objective bounds every fold's error.
+        """Solve the problem of all rows at the t-th τ, as its objective bounds every fold's error.
 
         Corollary 3: h_j ≥ u* − u_j, with the optimum u* of all rows and any objective u_j of fold
         j's training problem.
@@ -299,7 +303,8 @@ class _Search:
     def solve_best_model(self) -> Status:
         """Solve the problem of all rows at the τ that will be chosen; return the status.
 
-        Where upper bounds tie, the choice is made as in :meth:`CVResult.best`.
+        The support counts as proved at a relative gap of 1e-6. Where upper bounds tie, the choice
+        is made as in :meth:`CVResult.best`.
         """
         ledger, g, backend = self.ledger, self.g, self.settings.backend
         upper = np.maximum(self.sums()[1], ledger.sums(ledger.answer.error)[g])
@@ -312,7 +317,7 @@ class _Search:
         ).status
 
     def _note(self, t: int) -> None:
-        """Enter the bounds of one τ into the history."""
+        """Enter the bounds on h at the t-th τ, and the problems solved by now, into the history."""
         ledger, g = self.ledger, self.g
         low, high = (float(side[t]) / ledger.data.total for side in self.sums())
         ledger.history[g].append([int(ledger.work.n_mio[g]), t, low, high])

@@ -63,6 +63,8 @@ class Protocol:
 def centre(rows: Array, weights: Array | None = None) -> tuple[Array, Array]:
     """Subtract the mean of every column, in place; return the two parts that were subtracted.
 
+    There is at least one row.
+
     A mean beside an offset of 1e8 is rounded by 1e-8. The second part is the mean of what is left
     after the first, so that columns of a much smaller spread are centred to all their digits. A
     constant column's value takes the place of its mean, as rounding would leave small numbers.
@@ -108,7 +110,7 @@ class Summary:
 
     @classmethod
     def of_rows(cls, rows: Array, weights: Array | None = None) -> Summary:
-        """Summarise rows of [X y], whose weights are above 0."""
+        """Summarise rows of [X y], at least one, whose weights are above 0."""
         n, mean = len(rows), np.average(rows, axis=0, weights=weights)
         squares = rows - mean
         squares -= np.average(squares, axis=0, weights=weights)
@@ -173,7 +175,7 @@ class Design:
 
     @cached
     def constraints(self) -> UnitConstraints:
-        """What is asked of the solved columns, in their units."""
+        """What is asked of the solved columns: bounds on coefficients are in solved units."""
         if self.asked is None:
             return UnitConstraints.none(self.p)
         own = self.asked.constraints.restricted(self.kept)
@@ -186,7 +188,7 @@ class Design:
 
     @property
     def largest_size(self) -> int:
-        """The largest size of a model."""
+        """The largest size of a model: of columns and groups, or of coefficients (``counts``)."""
         return self.constraints.max_size
 
     @property
@@ -225,7 +227,8 @@ class Design:
     ) -> SparseRidgeProblem:
         """The training problem of raw rows X (n, p_raw), y (n,), with placeholders for γ and τ.
 
-        weights, shape (n,), optional: A row's squared error is multiplied by its weight.
+        weights, shape (n,), optional: A row's squared error is multiplied by its weight >= 0, and
+            some weight is above 0.
         shared: Whether problems at several γ or τ are made of it.
         """
         rows = np.column_stack([self.columns(X), y])
@@ -240,7 +243,8 @@ class Design:
     def coefficients(self, beta: Array, scale: Array | None = None) -> tuple[Array, float]:
         """Map coefficients of solved columns (p,) to coefficients of raw columns and an intercept.
 
-        scale: The divisors of a fold's columns and of y, shape (p + 1,), where they are its own.
+        scale, shape (p + 1,): What the columns of β's problem were divided by, in its first p
+            entries; by default ``scale`` of the design, which all rows decide.
         The first result has shape (p_raw,); columns that were left out have coefficient 0. Bounds
         hold in the units of the raw columns, where rounding would exceed them.
         """

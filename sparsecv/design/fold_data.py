@@ -154,7 +154,10 @@ class FoldData(ABC):
 
     @abstractmethod
     def full(self) -> SparseRidgeProblem:
-        """The problem of all rows, with placeholders for γ and τ."""
+        """The problem of all rows, with placeholders for γ and τ.
+
+        The caller replaces γ and τ in a copy. So it is with :meth:`training` and :meth:`problem`.
+        """
 
     @abstractmethod
     def training(self, j: int) -> SparseRidgeProblem:
@@ -176,20 +179,25 @@ class FoldData(ABC):
 
     @abstractmethod
     def count_partitions(self, most: int) -> int:
-        """How many partitions of the rows into folds there are, of ``most`` that are wanted."""
+        """How many partitions of the rows into folds can be had, this one included.
+
+        most: As many as are wanted, at least 1; no larger number is returned.
+        """
 
     @abstractmethod
     def partition(self, number: int, seed: Any) -> FoldData:
         """The same table in another partition into as many folds.
 
         number: 1 for the second partition, 2 for the third, and so on.
-        seed: The seed of these folds.
+        seed: The seed that these folds were drawn with.
         """
 
     @abstractmethod
     def one_fold(self, train: Index, test: Index, same: FoldData | None = None) -> FoldData:
         """The same table with a single fold 0 that trains on some units and holds out others.
 
+        train, test: Numbers of units (``fold_of``): of rows, or of folds where only moments of rows
+            are known.
         same: What an earlier call returned for the same training units, whose training problem is
             then not made again.
         """
@@ -406,7 +414,7 @@ class RowFolds(FoldData):
         return problem
 
     def _origin(self, j: int) -> Origin:
-        """What takes rows of [X y] to the solved rows of fold j."""
+        """What takes rows of [X y] to the solved units of fold j's training problem."""
         derived = self.refit_intercept or self.rows.missing is not None
         if not (derived or self.scales_by_training_rows):
             return Origin(self.rows.scale)
@@ -415,7 +423,7 @@ class RowFolds(FoldData):
         return self.training_problems.origins[j]
 
     def lengths(self, j: int) -> Array:
-        """What fold j divides columns by, over what those of all rows are divided by, (p,)."""
+        """What fold j divides the columns of X by, as a share of what all rows do, shape (p,)."""
         return np.asarray(self._origin(j).scale[:-1] / self.rows.scale[:-1])
 
     # held-out rows

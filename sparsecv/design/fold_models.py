@@ -17,7 +17,10 @@ WHOLE_TOLERANCE = 1e-9
 
 
 def checked_coverage(coverage: Any) -> float:
-    """A coverage, once it is known to be a number between 0 and 1."""
+    """A coverage, once it is known to be a number between 0 and 1.
+
+    Raises InputError: It is none.
+    """
     if not (is_number(coverage) and 0.0 < coverage < 1.0):
         raise InputError(f"coverage must be a number between 0 and 1; got {coverage!r}")
     return float(coverage)
@@ -27,8 +30,9 @@ def checked_coverage(coverage: Any) -> float:
 class FoldModels:
     """The models of k folds in raw units, and what they leave on the n rows that they held out.
 
-    columns, shape (m,): Raw columns that some fold's model uses.
-    coef, shape (k, m), intercept, shape (k,).
+    columns, shape (m,): Numbers of the raw columns that some fold's model uses.
+    coef, shape (k, m), intercept, shape (k,): The models, a row for each; a coefficient is 0 where
+        a model does not use the column.
     fold, shape (n,): The fold that held out each row.
     residual, shape (n,): Absolute error of that fold's model on the row.
     fills, shape (k, m): What each fold fills missing values of ``columns`` with; None where values

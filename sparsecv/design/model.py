@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 class Model:
     """Coefficients of raw columns, what they were fitted for, and what is known of them.
 
-    support: Numbers of the raw columns of the model.
+    support, shape (s,): Numbers of the raw columns of the model, counted from 0.
     coef, shape (p_raw,): Coefficients of all raw columns, 0 outside the support.
-    tau, gamma: The largest number of features, and the ridge weight.
+    tau, gamma: The size, which is the largest number of features, or of coefficients where a group
+        of columns may count more than once; and the ridge weight of the solved columns.
     objective, lower_bound: The training objective in solved units, and a lower bound on the least
         objective of any support of τ features, or, where a criterion has chosen τ, of any support
         that its penalty weighs no more; NaN where they are not known.

@@ -48,13 +48,14 @@ class MomentFolds(FoldData):
         return min(most, len(self._partitions))
 
     def partition(self, number: int, seed: Any) -> MomentFolds:
-        """The folds of another partition that the rows were reduced to."""
+        """The folds of another partition that the rows were reduced to, whatever the seed."""
         return MomentFolds(self._partitions, self._design, number)
 
     def one_fold(self, train: Index, test: Index, same: FoldData | None = None) -> MomentFolds:
         """Two new folds: fold 0 is the union of the folds ``test``, fold 1 of the folds ``train``.
 
-        Fold 0 thus trains on the rows of ``train`` and holds out the rows of ``test``.
+        Fold 0 thus trains on the rows of ``train`` and holds out the rows of ``test``. Its problem
+        is made anew, whatever ``same`` is.
         """
         return MomentFolds([self._partitions[self._number].joined((test, train))], self._design)
 

@@ -91,6 +91,8 @@ def prepare(
 ) -> Prepared:
     """Standardise the columns of a table and lay out its folds; a table of Dask is reduced.
 
+    The training problems of the folds are made when :attr:`Prepared.data` is first asked for.
+
     folds: What :func:`~sparsecv.design.folds.make_folds` takes, of a table of Dask a number K. Or
         ``ALL_ROWS``.
     seed: Seed of the shuffle.

@@ -44,13 +44,13 @@ class Origin(NamedTuple):
     means: tuple[Array, ...] = ()
 
     def of_columns(self, columns: Index) -> Origin:
-        """What takes these columns of rows of [X y] to solved rows."""
+        """What takes these columns of rows of [X y], in this order, to solved rows."""
         fill_with = None if self.fill is None else self.fill[columns]
         means = tuple(mean[columns] for mean in self.means)
         return Origin(self.scale[columns], fill_with, means)
 
     def move(self, rows: Array) -> None:
-        """Fill, centre and scale rows of [X y], in place."""
+        """Fill, centre and scale rows of [X y], shape (m, p + 1), in place."""
         if self.fill is not None:
             fill(rows, self.fill)
         for mean in self.means:
@@ -61,7 +61,9 @@ class Origin(NamedTuple):
 class RowTable:
     """Rows of [X y] in memory, in the units that a design gives them, and their weights.
 
-    No function changes the rows. Training problems are made of any of them.
+    No function changes the rows. Training problems are made of any of them. The attribute ``given``
+    holds the rows as they came, shape (n, p + 1), and ``scale`` what rows are divided by where a
+    fold has no scale of its own, shape (p + 1,).
 
     X, y, shape (n, p) and (n,): Rows in solved units (``Design.apply``), up to their scale. They
         are not copied where they are all columns of one array, and may not change then.
@@ -237,7 +239,8 @@ class RowTable:
     ) -> tuple[SparseRidgeProblem, Origin]:
         """The problem of training rows at no γ and τ yet, and what takes other rows to its units.
 
-        train: Numbers of the rows; rows of weight 0 may be among them, and count as no rows.
+        train: Numbers of the rows; rows of weight 0 may be among them, and count as no rows. Some
+            row has a weight above 0.
         own_scale: Whether columns are divided by the scale of these rows, and not of all rows.
         moments: Those of any rows of this table.
         """
@@ -271,7 +274,7 @@ class RowTable:
     def full(self, moments: RowMoments) -> SparseRidgeProblem:
         """The problem of all rows at no γ and τ yet, which is made once.
 
-        moments: As of :meth:`problem`.
+        moments: Those of any rows of this table.
         """
         full: SparseRidgeProblem | None = vars(self).get("_full")
         if full is None:  # Another thread may forget it again at any time.

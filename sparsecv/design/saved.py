@@ -247,7 +247,11 @@ def _model_of(found: dict[str, Any]) -> Model:
 
 
 def _wrong(found: dict[str, Any]) -> str | None:
-    """The name of the first entry whose value a model cannot have, or None."""
+    """The name of the first entry whose value a model cannot have, or None.
+
+    found: Every entry of ``_ENTRIES`` and of ``_LATER``. The entries "reading" and "intervals" are
+        checked elsewhere.
+    """
 
     def names(value: Any) -> bool:
         known = isinstance(value, list) and all(isinstance(one, str) for one in value)

@@ -29,17 +29,21 @@ MAX_SECONDS_OF_THE_REST = 1.0
 MAX_OPERATIONS_OF_CHEAP_INTERVALS = 5e7
 # Folds get cheap intervals for this many seconds after the time limit, too. It is a choice.
 SECONDS_OF_CHEAP_INTERVALS = 1.0
-# Seconds for swaps at the first γ where the time is up before it. Every γ after takes its supports.
+# Where the time is up before the first γ, swaps of columns still have this many seconds there, as
+# the searches at all other γ start from the supports of the first. It is a choice.
 LEAST_SECONDS_AT_FIRST_GAMMA = 0.05
-# The share of a time limit that trees may take before the CV errors of subsets. It is a choice.
+# The n best subsets of each size are searched for by trees, and are then cross-validated. The trees
+# may take this share of the time limit. It is a choice.
 SHARE_OF_TREES = 0.9
-# A search that is followed by another one, which needs about as long, gets one of two parts.
+# A search that is followed by another one, which needs about as long, gets one of two parts of the
+# time.
 HALVES = 2.0
-# The work after all partitions of a fit, in surfaces that take about as long: inner folds and
-# projections of the rule projected, and models without pairs of folds of the rule stability.
+# The work after all partitions of a fit counts as so many surfaces h(γ, τ) when the time is shared
+# out. It is that of the inner folds and projections of the rule "projected", and of the models
+# without pairs of folds of the rule "stability". The numbers are choices.
 SURFACES_OF_AN_AVERAGE, SURFACES_OF_STABILITY = 2.0, 1.0
-# A question of an audit gets one of so many parts. The questions are asked in about this order, and
-# what is left in the end is for the certificate. The numbers are choices.
+# A question of an audit gets one of so many parts of the time that is left. The questions are asked
+# in about this order, and what is left in the end is for the certificate. The numbers are choices.
 PARTS_OF_AN_AUDIT = {
     "near_best": 10.0,
     "inference": 8.0,
@@ -101,7 +105,7 @@ NODES_OF_A_SHORT_TREE, SHARE_OF_A_SHORT_TREE = 20_000, 0.25
 # after. So the two together take about 2.5 times as long as the quicker one would alone.
 NODES_OF_FIRST_TURN = 2_000_000
 GROWTH_OF_TURNS = 1.5
-# The last turn allows the tree some days.
+# There are at most this many turns. The last one allows the tree some days: a choice.
 TURNS = 40
 # Within bounds on coefficients a tree of all sizes gets this share of the nodes that it gets
 # without, as its nodes take at least ten times as long (measured at 20 to 40 columns).
@@ -139,7 +143,8 @@ BOUNDING_SHARE = 0.5
 # what useful searches reached: with four times the seconds they closed a tenth to a third of the
 # gap. With more columns than rows and a small γ no bound rises, and the seconds go to proofs.
 MIN_CLOSED_SHARE = 0.05
-# A search of little use multiplies the share of seconds that such searches get by this number.
+# After a search of little use, which closes a smaller share of the gap than MIN_CLOSED_SHARE, the
+# share of seconds that such searches get is multiplied by this number: a choice.
 BOUNDING_DECAY = 0.75
 # The least lower bound is left alone where a better bound on the optimum of all rows could raise it
 # by at most this share of its cell's error. The number is a choice.
@@ -168,11 +173,13 @@ NODES_OF_A_JOINT_TREE, MOST_OPEN_LEAVES = 20_000, 2000
 
 # One problem: every support, branch and bound, and diagonals.
 
-# Supports that are visited one by one where nothing else keeps enough digits: up to half a minute.
+# At most this many supports are visited one by one where no other search keeps enough digits. They
+# take up to half a minute. The number is a choice.
 MOST_SUPPORTS = 5e9
-# Supports that take some 50 ms, so that they are visited before anything else is tried.
+# At most this many supports, which take some 50 ms, are visited one by one before anything else is
+# tried. The number is a choice.
 QUICK_SUPPORTS = 5e6
-# Supports under constraints that are fitted one by one, some .2 ms each: a choice.
+# Under constraints at most this many supports are fitted one by one, some .2 ms each: a choice.
 MOST_MODELS = 20_000
 # The root of a size takes as long as this many nodes of branch and bound: 1 to 1.5 ms (measured).
 NODES_PER_ROOT = 30

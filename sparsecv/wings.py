@@ -11,4 +11,6 @@ from .cv.tau_search import search_tau
 from .selection.stable_errors import stable_errors
 from .selection.study import Wings
 
+# What a fit may call in its course: the search over τ, the alternation between τ and γ, the search
+# over a range of γ, and the errors of the rule "stability".
 WINGS = Wings(search_tau, alternate, least_over_range, stable_errors)

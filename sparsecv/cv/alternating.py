@@ -121,7 +121,8 @@ class _Alternation:
     """The search along γ.
 
     steps: The γ steps of the surface.
-    errors: The CV errors (τ,) at every visited γ, all of which are positive.
+    errors: By visited γ, each of which is above 0, the CV errors of all sizes, shape (τ,).
+    trace: The iterations so far, of all starting γ.
     low: The γ step looks at no smaller γ, unless a smaller one was visited.
     """
 
@@ -179,7 +180,11 @@ class _Alternation:
         self.errors[gamma] = self.surface.cv_error(gamma)
 
     def descend(self, gamma: float) -> str:
-        """Alternate from one γ; return how the alternation ended (``CVResult.ended``)."""
+        """Alternate from one γ, and add the iterations to the trace.
+
+        Returns: How the alternation ended, one of the texts of ``CVResult.ended``.
+        Raises OutOfTime: The time was up before another γ was visited.
+        """
         seen: list[float] = []
         for _ in range(MAX_ITERATIONS):
             if gamma not in self.errors:

@@ -1,11 +1,11 @@
 """Units of work: what becomes of late ones, what is reported, and the one loop that does them.
 
-Units run in threads, in processes, or on a Dask cluster, all
-by joblib: in threads unless the caller says otherwise, because kernels run without Python's lock.
-``with joblib.parallel_config("loky")`` runs the same units in processes, and ``with
-joblib.parallel_config("dask")`` on the workers of a cluster. A unit is a pure function, so that
-every way gives the same bits. joblib does not stop units that run on a cluster: they end at the
-deadline that their limits carry.
+A unit of work is a call of a pure function of a module, such as all searches of one fold. Units run
+in threads, in processes, or on a Dask cluster, all by joblib: in threads unless the caller says
+otherwise, because kernels run without Python's lock. ``with joblib.parallel_config("loky")`` runs
+the same units in processes, and ``with joblib.parallel_config("dask")`` on the workers of a
+cluster. Every way gives the same bits. joblib does not stop units that run on a cluster: they end
+at the deadline that their limits carry.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ class Batch:
     shared: What all units need alike; it is sent once to every process.
     enter: Takes the number of a task and the result of its unit, enters it into the ledger, and
         returns how the unit has ended.
-    allot: Takes the number of rounds of units still to come, and returns the next unit's limits.
+    allot: Takes the number of rounds of units still to come, as many units to a round as run at a
+        time, and returns the next unit's limits. It may be called in another thread.
     report: Takes the number of units done, 0 at first, and the number of all units.
     keep: Whether the rows are saved in the checkpoint after every unit that returned a result.
     all_or_none: Whether no further unit gets time once a unit has reached a limit.
@@ -177,8 +178,10 @@ def run_units(
     shared: What all units need. Every process other than this one gets it once.
     tasks: The other arguments, one tuple per unit.
     n_jobs: As in joblib; a cluster is used whole.
-    allot: Gives the limits of the next unit, from how many rounds of units are still to come.
-    Yields: The number of a task, and what the unit has returned for it.
+    allot: Gives the limits of the next unit, from how many rounds of units are still to come. It is
+        called just before the unit is handed out, perhaps in another thread.
+    Yields: The number of a task, and what the unit has returned for it; in the order in which units
+        end, which with one worker is that of the tasks.
     """
     remaining = len(tasks)
     jobs = min(workers(n_jobs), max(remaining, 1))
@@ -263,7 +266,7 @@ def _loaded(path: Path) -> Any:
 def workers(n_jobs: int | None = None) -> int:
     """How many units run at a time.
 
-    n_jobs: As in joblib; a cluster is used whole.
+    n_jobs: As in joblib: None is one, −1 as many as there are processors; a cluster is used whole.
     """
     if n_jobs in (None, 1) and "joblib" not in sys.modules:
         return 1  # Nobody can have set joblib to anything else, and its import takes a while.

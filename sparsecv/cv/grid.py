@@ -28,7 +28,8 @@ def grown_grid(
     """Visit γ past an end of the default grid, as long as that lowers the score.
 
     Where the columns are not standardised and nearly dependent, even a γ of the default grid may be
-    so small that rounding moves CV errors noticeably. Such γ are left out at the lower end.
+    so small that rounding moves CV errors noticeably. Such γ are left out at the lower end, except
+    that the largest γ always stays.
 
     visit: Takes γ at which the score is asked for next. Those of the default grid were visited. An
         OutOfTime that it raises ends the grid before these γ.

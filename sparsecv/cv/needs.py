@@ -39,7 +39,7 @@ class Known(NamedTuple):
 
     @classmethod
     def of(cls, result: CVResult) -> Known:
-        """What a result knows of all its pairs."""
+        """What a result knows of all its pairs; only errors that are exact count as settled."""
         return cls(
             result.gammas,
             result.taus,
@@ -72,6 +72,7 @@ class Needed(NamedTuple):
     models: NDArray[np.bool_]
 
 
+# A function that takes what is known by now, and returns what a choice needs to have proved.
 Need = Callable[[Known], Needed]
 
 

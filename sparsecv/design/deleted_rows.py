@@ -18,10 +18,10 @@ class DeletedRows(NamedTuple):
 
     Solved rows are rows of [X y] as problems hold them: about the means of all rows where an
     intercept is fitted, scaled, and times the roots of their weights. ``rows`` and ``targets`` are
-    the solved rows, stretched so that deleting row i of them from the
-    problem of all rows gives the training problem without row i of the table, intercept included.
-    With r the residual of the deleted row, (factor i · r)² is the held-out squared error of row i
-    of the table, times the row's weight.
+    the solved rows, stretched so that deleting row i of them from the problem of all rows gives the
+    training problem without row i of the table, intercept included. With r the residual of the
+    deleted row, (factor i · r)² is the held-out squared error of row i of the table, times the
+    row's weight.
 
     rows, targets, factor, shape (n, p), (n,) and (n,): One entry for every row of the table.
     row_of, shape (n,): The number of the row that each fold holds out.

@@ -339,7 +339,7 @@ def test_a_fold_that_trains_on_rows_of_weight_zero_alone(rule: str, partition: b
         model.fit(X, X[:, 0], sample_weight=weights)
 
 
-@pytest.mark.parametrize("cv", ["time:3", [(np.arange(6), np.arange(6, 9))]])
+@pytest.mark.parametrize("cv", ["time:3", [(np.arange(6), np.arange(6, 9))], [-1] * 3 + [0] * 6])
 def test_folds_that_hold_out_rows_of_weight_zero_alone(cv: Any) -> None:
     X = np.random.default_rng(0).standard_normal((9, 3))
     weights = np.repeat([1.0, 0.0], [2, 7])

@@ -363,6 +363,10 @@ ridge(y=1e-300 * Y) -> the response holds values too small
 *(s.best_subsets(problem(), warm_starts=[v]) for v in STARTS) -> warm start
 *(s.best_subsets_rows_deleted(problem(), X0, Y0, warm_starts=[v]) for v in STARTS) -> warm start
 *(s.solve(problem(), warm_start=v) for v in STARTS) -> warm start
+*(s.solve_sizes(problem(), warm_starts=[v]) for v in STARTS) -> warm start
+*(s.branch_and_bound(problem(), warm_starts=[v]) for v in STARTS) -> warm start
+*(s.heuristic_support(problem(), warm_starts=[v]) for v in STARTS) -> warm start
+s.relaxation_path(problem(), [1, 1.5]) -> tau must be a whole number
 s.best_subsets(within(groups=[*"aabbcc"], tau=3), sizes=[1, 4]) -> a size of 4 is too large
 s.solve(problem(), time_limit=-1.0) -> time_limit
 s.solve(problem(), time_limit=np.nan) -> time_limit

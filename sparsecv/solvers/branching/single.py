@@ -22,7 +22,7 @@ from ...schedule import (
 )
 from ..core.limits import Limits
 from ..core.plan import BRANCH, EVERY, Way, ways_of_one_size
-from ..core.problem import SparseRidgeProblem
+from ..core.problem import SparseRidgeProblem, checked_support
 from ..core.result import Answer, Status, Work, relative_gap
 from ..core.rounding import BOUND_SHARE, FITTED_SHARE_OF_YY, support_bound
 from ..core.threads import on_one_thread
@@ -77,6 +77,11 @@ def branch_and_bound(
     Answer
         The lower bound holds at whatever moment the search stops.
 
+    Raises
+    ------
+    ValueError
+        A warm start that names columns outside 0..p−1.
+
     Examples
     --------
     >>> import numpy as np
@@ -87,7 +92,8 @@ def branch_and_bound(
     >>> found.support, round(found.objective, 3), found.lower_bound <= found.objective
     (array([1, 3]), 5.333, True)
     """
-    search = SizeAlone(problem, warm_starts, tol=tol, gram=gram, n_jobs=n_jobs)
+    starts = [checked_support(problem.p, start) for start in warm_starts]
+    search = SizeAlone(problem, starts, tol=tol, gram=gram, n_jobs=n_jobs)
     return search.run(limits or Limits())
 
 

@@ -19,7 +19,7 @@ from ..core.plan import (
     few_supports,
     ways,
 )
-from ..core.problem import SparseRidgeProblem, checked_sizes
+from ..core.problem import SparseRidgeProblem, checked_sizes, checked_support
 from ..core.result import Answer, Status, Work
 from ..core.threads import on_one_thread
 from ..core.ties import first_answer
@@ -61,6 +61,11 @@ def solve_sizes(
         One for every size, the least size first, with the nodes and seconds of all searches
         together. Leaves are those of the all-sizes tree.
 
+    Raises
+    ------
+    ValueError
+        Sizes or warm starts that :func:`best_subsets` refuses.
+
     Examples
     --------
     >>> import numpy as np
@@ -71,7 +76,7 @@ def solve_sizes(
     [[1], [1, 3]]
     """
     limits, wanted = (limits or Limits()).within(), checked_sizes(problem, sizes)
-    starts = [np.asarray(start) for start in warm_starts]
+    starts = [checked_support(problem.p, start) for start in warm_starts]
     search = SizeSearch(problem, wanted, starts).run(limits)
     work = Work(search.n_nodes, limits.elapsed())
     return [replace(found, work=work) for found in search.answers]

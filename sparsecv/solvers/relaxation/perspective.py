@@ -154,6 +154,11 @@ def relaxation_path(
     -------
     list of Relaxation
 
+    Raises
+    ------
+    ValueError
+        ε is out of range, or a τ is not a whole number from 1 to p.
+
     Examples
     --------
     >>> import numpy as np
@@ -170,7 +175,7 @@ def relaxation_path(
     for tau in taus:
         path.append(
             perspective_relaxation(
-                problem.replace(tau=int(tau)),
+                problem.replace(tau=tau),
                 epsilon=epsilon,
                 extract=extract,
                 warm_start=path[-1] if path else None,

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from ..core.limits import Limits
 from ..core.plan import FIRST_WINDOW, window_ends
-from ..core.problem import SparseRidgeProblem, checked_sizes
+from ..core.problem import SparseRidgeProblem, checked_sizes, checked_support
 from ..core.threads import on_one_thread
 from ..kernels.linalg import TIE
 from .members import new_swaps, new_units
@@ -74,6 +74,11 @@ def heuristic_support(
     ndarray of intp
         The columns of the support, increasing: τ columns, or those of τ groups.
 
+    Raises
+    ------
+    ValueError
+        A warm start that names columns outside 0..p−1, or a negative time limit.
+
     Examples
     --------
     >>> import numpy as np
@@ -83,7 +88,7 @@ def heuristic_support(
     array([1, 2])
     """
     limits, tau = Limits(time_limit), problem.tau
-    starts = [np.unique(start) for start in warm_starts]
+    starts = [checked_support(problem.p, start) for start in warm_starts]
     sizes = [tau, min(tau + 2, problem.constraints.max_size)]
     grower = SupportGrower(problem, sizes, starts, single=True)
     return grower.search(problem.gamma, tau, starts, limits)

@@ -22,6 +22,7 @@ class Coefficients:
     each, shape (m,): The number of every unit by itself.
     every: The number of all units together.
     joined, shape (m,): False where a unit has as many coefficients beside any others as by itself.
+        It may be True, too, of a unit whose columns depend on each other alone.
     """
 
     def __init__(self, data: Rows, units: Sequence[NDArray[np.intp]]) -> None:
@@ -38,7 +39,10 @@ class Coefficients:
             self.joined[unit[np.abs(null).max(axis=0) > TOUCHED]] = True
 
     def of(self, members: NDArray[np.bool_]) -> NDArray[np.intp]:
-        """The numbers of sets of units, rows (k, m) that mark units."""
+        """The numbers of coefficients, shape (k,), of k sets of units.
+
+        members, shape (k, m): A row marks the units of a set.
+        """
         count = np.asarray(members[:, ~self.joined] @ self.each[~self.joined], dtype=np.intp)
         if not self.joined.any():
             return count
@@ -72,7 +76,10 @@ class Coefficients:
         return np.append(together, np.maximum(bound, free)).astype(np.intp)
 
     def spanned(self, members: NDArray[np.bool_]) -> NDArray[np.intp]:
-        """The units beside those of a set, marked (m,), that add no coefficient to it."""
+        """The units, increasing, that are not in a set and add no coefficient to it.
+
+        members, shape (m,): Marks the units of the set. Every unit is tried by itself.
+        """
         others = np.flatnonzero(~members & (self.joined | (self.each == 0)))
         wider = np.repeat(members[None], others.size + 1, axis=0)
         wider[np.arange(others.size), others] = True

@@ -3,8 +3,8 @@
 A unit is a group of columns that join and leave a support together, by default a single column. For
 a support S of n columns the arrays are A = (G_S + ridge·I)⁻¹, β = A b_S and, for all p columns,
 V = A G_{S,·}, c = b − G_{·,S}β and d = diag(G) + ridge − colsum(G_{S,·} ∘ V), the Schur
-complements. Adding or removing a column updates the arrays in O(np); computing them anew takes
-O(n²p). The gain of a support is yᵀy less its objective.
+complements; ridge is γ/2. Adding or removing a column updates the arrays in O(np); computing them
+anew takes O(n²p). The gain of a support is yᵀy less its objective.
 
 With bounds on coefficients S holds the free columns of the units, whose coefficients are between
 their bounds. The other columns of the units are held at a bound, and b is Xᵀ of what they leave of
@@ -43,7 +43,8 @@ REFINEMENTS = 2
 class Swaps(NamedTuple):
     """Gram matrices, a support, and the arrays of the support that the module's docstring names.
 
-    Columns of the support are in the first n of ``capacity`` places.
+    Columns of the support are in the first n of ``capacity`` places, counted from 0. What other
+    places hold means nothing. Within bounds on coefficients kernels write to ``b``.
     """
 
     G: Array  # (p, p)
@@ -62,16 +63,18 @@ class Swaps(NamedTuple):
 UNIT = np.dtype(
     [
         ("first", "i8"),  # columns of unit u are first[u] … first[u+1] − 1
-        ("allowed", "i8"),  # 1 for a unit that may join, else 0; −1 where it has joined in vain
+        # 1 for a unit that may join, else 0; −1 for one that joined without raising the gain, and
+        # may not join again before the swaps from this support have ended
+        ("allowed", "i8"),
         ("kept", "i8"),  # 1 for a unit that never leaves
-        ("member", "i8"),  # the first k are the units of the support
-        ("wide", "i8"),  # the first ``n_wide`` are the units of several columns
+        ("member", "i8"),  # a list, whose first k entries are the units of the support
+        ("wide", "i8"),  # a list, whose first ``n_wide`` entries are the units of several columns
     ]
 )
 COLUMN = np.dtype(
     [
         ("unit", "i8"),
-        ("place", "i8"),  # that in the support, −1 for a column that is not free or not in it
+        ("place", "i8"),  # the place in the support, −1 for a column that is held or in no member
         ("lower", "f8"),  # bounds on the coefficient
         ("upper", "f8"),
         ("given", "f8"),  # Xᵀy, where there are bounds
@@ -101,7 +104,9 @@ class Units(NamedTuple):
     d: Annotated[Array, "p"]
     lengths: Annotated[Array, "p"]  # d, infinite for members and for columns that do not join alone
     rows: Annotated[Array, "widest p"]  # rows of V of the unit that leaves, made orthogonal
-    left: Annotated[Array, "p widest"]  # Schur complements of the units of several columns
+    # Schur complements of the units of several columns: row j has column j's entries for the
+    # columns of its unit, the first one in entry 0, up to column j itself.
+    left: Annotated[Array, "p widest"]
     factor: Annotated[Array, "p widest"]  # their Cholesky factors
     block: Annotated[Array, "widest widest"]  # work space
     slope: Annotated[Array, "widest"]
@@ -133,14 +138,22 @@ def new_units(
 
 
 def new_swaps(G: Array, b: Array, capacity: int) -> Swaps:
-    """Allocate the arrays for supports of up to ``capacity`` columns."""
+    """Allocate the arrays for supports of up to ``capacity`` columns.
+
+    The record holds G and b themselves where these lie row by row in memory. Within bounds on
+    coefficients kernels write to ``b``, so that the caller gives an array of its own.
+    """
     G, b = np.ascontiguousarray(G), np.ascontiguousarray(b)
     return allocated(Swaps, {"p": b.size, "capacity": capacity}, G=G, b=b)
 
 
 @kernel(inner=True)
 def invert_on(s, ridge, n):
-    """Compute A and β of the support's n columns by Gauss–Jordan elimination; returns b_Sᵀβ."""
+    """Compute A and β of the support's n columns by Gauss–Jordan elimination; returns b_Sᵀβ.
+
+    On entry ``s.support[:n]`` has the columns. A pivot below 1e-300 is replaced by 1e-300, so that
+    nothing is divided by 0; of dependent columns A and β then mean little.
+    """
     G, b, support, A, beta = s.G, s.b, s.support, s.A, s.beta
     for a in range(n):
         for e in range(n):
@@ -169,7 +182,7 @@ def invert_on(s, ridge, n):
 
 @kernel(inner=True)
 def fill_columns(s, ridge, n):
-    """Compute V, c and d of the support's n columns from A and β."""
+    """Compute V, c and d of the support's n columns from A and β, which belong to them on entry."""
     G, b, support, A, beta = s.G, s.b, s.support, s.A, s.beta
     V, c, d = s.V, s.c, s.d
     p = b.shape[0]
@@ -213,7 +226,11 @@ def remove_member(s, k, a):
 
 @kernel(inner=True)
 def move_last_member(s, n, place):
-    """Move the member in place n to the empty ``place``."""
+    """Move the column in place n, the last one, to the empty ``place`` before it.
+
+    On entry the arrays have lost the column that was in ``place`` (:func:`remove_member`). β, A, V
+    and ``support`` follow; c and d do not depend on places.
+    """
     s.support[place], s.beta[place] = s.support[n], s.beta[n]
     for j in range(s.c.shape[0]):
         s.V[place, j] = s.V[n, j]
@@ -309,7 +326,11 @@ def load_members(s, units, k):
 
 @kernel(inner=True)
 def recompute(s, units, ridge, k):
-    """Compute all arrays of the k members anew; returns the support's gain."""
+    """Compute all arrays of the k members anew; returns the support's gain.
+
+    On entry the first k of ``units.of`` name the members. Within bounds their columns are then
+    held or freed until the fit is within the bounds (:func:`settle`).
+    """
     n = load_members(s, units, k)
     gain = invert_on(s, ridge, n)
     fill_columns(s, ridge, n)
@@ -321,7 +342,11 @@ def recompute(s, units, ridge, k):
 
 @kernel(inner=True)
 def free_column(s, units, ridge, column):
-    """Put a column that is in no place into the place after the last one."""
+    """Put a column that is in no place into the place after the last one, and update all arrays.
+
+    On entry the support has fewer columns than places, and a column that was held at a bound has
+    been taken off b (:func:`shift_held`).
+    """
     n = units.now[0].count
     add_member(s, ridge, n + 1, n, column)
     units.columns[column].place, units.now[0].count = n, n + 1
@@ -329,7 +354,7 @@ def free_column(s, units, ridge, column):
 
 @kernel(inner=True)
 def drop_column(s, units, place):
-    """Remove the column in a place, which the last column takes."""
+    """Remove the column in a place, which the last column takes; update all arrays."""
     n = units.now[0].count - 1
     remove_member(s, n + 1, place)
     units.columns[s.support[place]].place = -1
@@ -341,7 +366,11 @@ def drop_column(s, units, place):
 
 @kernel(inner=True)
 def leave(s, units, k, i):
-    """Let the i-th of k members leave; the last member takes its number."""
+    """Let member i of k leave, counted from 0; the last member takes its number.
+
+    Within bounds the coefficients that stay are not brought within them again: the caller has a
+    unit join, or calls :func:`settle`.
+    """
     of, columns = units.of, units.columns
     u = of[i].member
     for j in range(of[u].first, of[u + 1].first):
@@ -355,7 +384,7 @@ def leave(s, units, k, i):
 
 @kernel(inner=True)
 def join(s, units, ridge, k, u):
-    """Let a unit join as the last of k members, and fit within the bounds."""
+    """Let unit u join as the last of k members, itself counted, and fit within the bounds."""
     units.of[k - 1].member = u
     for j in range(units.of[u].first, units.of[u + 1].first):
         free_column(s, units, ridge, j)
@@ -437,7 +466,11 @@ def moved_products(s, units):
 
 @kernel(inner=True)
 def held_gain(s, units, ridge, k):
-    """What the held columns of the k members add to the gain b_Sᵀβ of the free columns."""
+    """What the held columns of the k members add to the gain b_Sᵀβ of the free columns.
+
+    With the residual r the gain of all columns is Σ β_j(x_jᵀy + x_jᵀr − ridge·β_j), which for a
+    free column is β_j·x_jᵀy, as x_jᵀr = ridge·β_j at its fit.
+    """
     total = 0.0
     for i in range(k):
         u = units.of[i].member
@@ -457,7 +490,8 @@ def attained_gain(s, units, ridge, k, least):
     With the residual r = b_S − (G_S + ridge·I)β of the normal equations, β attains b_Sᵀβ + βᵀr,
     which is less than the best gain by rᵀAr. Where r is too large, Ar is added to β and c follows;
     where that does not help, A has lost its digits too, and all arrays are computed anew. Without
-    bounds only A and β are, of a support whose gain then is at most ``least``.
+    bounds only A and β are, of a support whose gain then is at most ``least``: its V, c and d mean
+    nothing afterwards, and the caller recomputes them before it goes on.
     """
     G, b, support, A, beta = s.G, s.b, s.support, s.A, s.beta
     c, spare = s.c, s.spare

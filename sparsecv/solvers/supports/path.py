@@ -296,6 +296,9 @@ class SupportGrower:
     def improved(self, gamma: float, start: Support) -> Support:
         """The best support known of a start's size, after swaps from the start.
 
+        A start is returned as it is if it has the included units alone, has a unit that the search
+        does not use, or is not allowed by the constraints.
+
         gamma: That of all calls so far.
         start: Its units are as many as one of the sizes.
         """
@@ -305,7 +308,11 @@ class SupportGrower:
         return self._columns_of(self.sizes.supports[[size], 0])[0]
 
     def _enter(self, start: Support, ridge: float, low: int, high: int, swaps: int) -> bool:
-        """Enter a start of more than ``low`` and at most ``high`` units, if all are searched."""
+        """Enter a start of more than ``low`` and at most ``high`` units, after swaps.
+
+        Returns: Whether it was entered, as it is if all its units are searched and the constraints
+            allow it.
+        """
         units = self.rules.units(start)
         k, known = units.size, np.isin(units, self.units).all() and self.rules.allowed(start)
         if not (known and low < k <= high):

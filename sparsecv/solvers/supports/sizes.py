@@ -55,7 +55,7 @@ class Sizes(NamedTuple):
 
     Supports are lists of units. ``most`` is the largest size, ``width`` the number of supports that
     are kept of every size. In arrays that end in 2, entry 0 is for the next larger size and entry 1
-    for the next smaller size.
+    for the next smaller size, and gains are those before any swap.
     """
 
     now: Any  # (1,) of GROWTH
@@ -108,7 +108,11 @@ def after_swaps(
 
 @kernel(inner=True)
 def move_to(s, ridge, k):
-    """Make ``goal[:k]`` the current support, by few updates or anew; returns the support's gain."""
+    """Make ``goal[:k]`` the current support, by few updates or anew; returns the support's gain.
+
+    On entry ``now.size`` is the number of units of the current support, 0 where its arrays are not
+    to be used, and ``mark`` is 0, as it is afterwards. All arrays of ``current`` are written.
+    """
     n, current, units, mark, goal = s.now[0].size, s.current, s.units, s.mark, s.goal
     columns = 0
     for a in range(k):
@@ -186,7 +190,10 @@ def most_helpful(s, ridge, k):
 
 @kernel(inner=True)
 def least_helpful(s, ridge, k):
-    """The unit that lowers the current support's gain least, and by how much; −1 if none leaves."""
+    """The unit that lowers the current support's gain least, and by how much.
+
+    The result is −1 and ∞ where every one of the k members is kept. ``current`` stays as it is.
+    """
     current, units, least, which = s.current, s.units, np.inf, -1
     for i in range(k):
         u = units.of[i].member
@@ -205,6 +212,10 @@ def least_helpful(s, ridge, k):
 @kernel(inner=True)
 def improve_and_keep(s, ridge, k, gain, most):
     """Improve the current support by at most ``most`` swaps, and keep a result among the best.
+
+    It is not kept where as many better ones are, or where a gain within the share ``TIE`` of its
+    own is there already: most such supports are the same. With a support that is kept the units
+    that it gives the sizes next to it are written, too.
 
     gain: That of the current support, which has k units.
     """
@@ -238,7 +249,8 @@ def improve_and_keep(s, ridge, k, gain, most):
 def promising(s, yy, k, gain):
     """Whether a support of size k with this gain is new, and its objective near enough the best.
 
-    Its objective, ``yy`` less the gain, may be a little larger than the best of the size.
+    It is new if no kept gain is within the share ``TIE`` of its own. Its objective, ``yy`` less the
+    gain, may be up to ``MAX_OBJECTIVE_RATIO`` times the least of the size.
     """
     if s.gains[k, 0] == -np.inf:
         return True
@@ -276,7 +288,7 @@ def extend(s, ridge, yy, k, way):
 
 @kernel(inner=True)
 def may_leave(units, a):
-    """Whether the member of number ``a`` may leave, and come back later."""
+    """Whether member a, counted from 0, may leave, and come back later."""
     u = units.of[a].member
     return units.of[u].allowed == 1 and units.of[u].kept == 0
 
@@ -290,7 +302,8 @@ def exchange(s, ridge, yy, k, number):
 
     yy: yᵀy, or infinity where members are exchanged whatever the objective. Otherwise the sizes
         next to k have supports as well.
-    number: Decides which members of which support leave.
+    number: Decides which members of which support leave, and how many. On entry size k has a
+        support.
     """
     current, units, width = s.current, s.units, s.now[0].kept
     if yy < np.inf:

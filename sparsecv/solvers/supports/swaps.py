@@ -14,8 +14,8 @@ from ..kernels.compiled import kernel
 from ..kernels.linalg import GAIN_SHARE, LEAST_PIVOT, add, column_worth, dot, factor_row
 from .members import attained_gain, invert_on, join, leave, load_members, recompute
 
-# Within bounds swaps from one support end after this many swaps in all that did not keep what
-# they promised. The number is a choice.
+# Within bounds swaps from one support end after this many swaps in all that promised a gain and did
+# not raise it. The number is a choice.
 MAX_BROKEN_PROMISES = 4
 
 
@@ -32,6 +32,7 @@ def is_member(units, u, k):
 def factor_units(s, units, ridge, k):
     """Write the Schur complements of units of several columns, and their Cholesky factors.
 
+    The complement is G + ridge·I on the unit's columns with the support's columns projected out.
     On entry the arrays of ``s`` belong to the k members. ``units.left`` gets the complements, and
     ``units.factor`` the factors; the first complement of a unit that may not join is infinite.
     """
@@ -71,7 +72,9 @@ def without(s, units, ridge, u):
     column in place m, c_j is c_j + V_mj β_m/A_mm and d_j is d_j + V_mj²/A_mm. ``units.rows`` get
     the rows of V of the unit's free columns, each with the columns before it removed. Leaving adds
     to a Schur complement the products of each row's entries times ``inverse``, one over the row's
-    pivot.
+    pivot. On entry ``units.lengths`` has d, or ∞ where a column may not join alone; a caller that
+    reads the loss only need not fill it.
+
     Returns: The loss of gain, and the number of these rows.
     """
     p, number, loss, columns = s.c.shape[0], 0, 0.0, units.columns
@@ -217,7 +220,10 @@ def best_swap(s, units, ridge, k, least):
 
 @kernel(inner=True)
 def swap_from(s, units, ridge, k, most, gain):
-    """:func:`swap_search` from a support whose arrays are computed and whose gain is given."""
+    """:func:`swap_search` from a support whose arrays are computed and whose gain is given.
+
+    At the end the arrays belong to the members that were found, whose gain is returned.
+    """
     of, broken = units.of, 0
     for _ in range(most):
         i, u = best_swap(s, units, ridge, k, GAIN_SHARE * abs(gain))
@@ -248,9 +254,9 @@ def swap_search(s, units, ridge, k, most):
     written; the members are then those of the support that was found. With ``most`` = 0 and no
     bounds only places, A and β are written, and V, c and d stay as they were.
 
-    most: The search ends after this many swaps; where no swap gains more than 1e-10 of the gain;
-        where one gains less than it promised; and within bounds after ``MAX_BROKEN_PROMISES`` such
-        swaps in all.
+    most: The search ends after this many swaps, and where no swap promises more than 1e-10 of the
+        gain. A swap that then does not raise the gain is undone. Without bounds it ends the search,
+        and within bounds ``MAX_BROKEN_PROMISES`` of them do.
     Returns: The gain of the support.
     """
     if most == 0 and not units.now[0].bounded:

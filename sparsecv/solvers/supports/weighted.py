@@ -43,7 +43,7 @@ class WeightedGrower:
             self._growers.append(SupportGrower(at, numbers, starts))
 
     def at(self, gamma: float, starts: Sequence[Support], limits: Limits) -> dict[int, Support]:
-        """One support of at most each size at one γ, by size; as of the other class."""
+        """One support of at most each size at one γ, by size; starts and limits as of ``find``."""
         self.find(gamma, starts, limits)
         return dict(zip(self._wanted, self._found, strict=True))
 
@@ -58,9 +58,11 @@ class WeightedGrower:
         limits: Limits,
         before: GrownUnits | None = None,
     ) -> None:
-        """Search for one support of at most each size at one γ; as of the other class.
+        """Search for one support of at most each size at one γ, which :meth:`table` then gives.
 
-        before: None, as :meth:`grown` says.
+        starts: Supports to improve; those that the constraints allow also count as they are.
+        limits: As of :meth:`SupportGrower.find`, for every number of units.
+        before: None, as :meth:`grown` returns.
         """
         assert before is None
         rules = self._problem.constraints
@@ -75,7 +77,7 @@ class WeightedGrower:
         self._found = [found[i] for i in best]
 
     def grown(self) -> None:
-        """A search of more sizes begins anew: nothing is said of where it could go on."""
+        """None: a search of more sizes begins anew."""
 
 
 def support_grower(

@@ -94,7 +94,7 @@ def push(open_nodes, row):
 
 @kernel(inner=True)
 def pop(open_nodes):
-    """Take the row of least key out of the heap."""
+    """Take the row of least key out of the heap, which is not empty on entry; returns the row."""
     heap, key, counts = open_nodes.heap, open_nodes.key, open_nodes.counts[0]
     first = heap[0]
     counts.waiting -= 1
@@ -155,7 +155,10 @@ def descend_node(st, terms, node, k, target, active, most):
 
 @kernel(inner=True)
 def work_of_step(operations):
-    """Supports that enumeration visits in the time of one step of a relaxation, as measured."""
+    """Supports that enumeration visits in the time of one step of a relaxation, as measured.
+
+    operations: About how many products the step takes.
+    """
     return 400.0 + 0.14 * operations
 
 
@@ -220,7 +223,11 @@ def load_gradient(st):
 
 @kernel(inner=True)
 def exclude_in(st, child, node, i):
-    """Write the node with column i excluded to the table's row of the child."""
+    """Write the node with column i excluded to the table's row of the child.
+
+    On entry ``st.g`` is b − Qβ of the node; ``st.relaxation.g`` is that of the child afterwards.
+    The child's bound is not written: :func:`enqueue` does that.
+    """
     for u in range(node.state.shape[1]):
         child.state[0, u] = node.state[0, u]
     for j in range(node.beta.shape[1]):
@@ -235,7 +242,7 @@ def most_expected(st, n, mean):
     """The largest raise of the bound expected of excluding a free column, and that column.
 
     Columns tried at this node do not count. n: Number of free columns. mean: Raise for each unit of
-    z, of columns that were never tried.
+    z, of columns that were never tried. The column is −1 where all were tried at this node.
     """
     most, which = -1.0, -1
     for f in range(n):
@@ -251,8 +258,9 @@ def most_expected(st, n, mean):
 def branching_column(st, open_nodes, node, n, k, target):
     """The column to branch on, and the bound of the child that excludes it.
 
-    On entry the node's bound is below ``target``. At the end the child that excludes the column is
-    in the last spare row of the table.
+    On entry the node's bound is below ``target``, ``st.columns`` lists its free columns, ``st.g``
+    is its b − Qβ, and two rows are spare at least. At the end the child that excludes the column
+    is in the last spare row of the table.
 
     At most 8 columns are tried, those of largest expected raise, and none that is expected to raise
     the bound by less than a fifth of the best trial. A column that has been tried twice before is
@@ -317,6 +325,9 @@ def enqueue(st, open_nodes, row, bound, unsolved):
 @kernel(inner=True)
 def close_last(st, node, k, target):
     """Close the node, which one support is the best of, or hand it to the caller.
+
+    Its free columns are all excluded where k is 0, and else all included, as more columns never
+    raise the objective.
 
     A support that may be enumerated is entered. Any other support is relaxed; where its bound does
     not close it, the caller fits the support afresh.

@@ -45,7 +45,9 @@ NOW = np.dtype(
         ("upper", "f8"),  # objective of the incumbent
         ("least", "f8"),  # least objective that an enumeration computed, by its own rounded sums
         ("pruned", "f8"),  # least bound that pruned a node or decided a column
-        ("tolerance", "f8"),  # relative gap at which a node is pruned
+        # The relative gap at which a node is pruned. Below 0 nodes are searched until their bounds
+        # exceed the incumbent's objective by that share.
+        ("tolerance", "f8"),
         ("ridge", "f8"),  # γ/2
         # Swaps from the support ``found`` end after so many; −1: no support waits to be entered.
         ("entering", "i8"),
@@ -62,8 +64,8 @@ NOW = np.dtype(
         # share of (target − bound).
         ("open_share", "f8"),
         ("rough_left", "i8"),  # nodes still to be relaxed roughly, before strong branching begins
-        ("n_swept", "i8"),  # nodes relaxed by coordinate descent
-        ("n_sufficed", "i8"),  # nodes for which coordinate descent was enough
+        ("n_swept", "i8"),  # nodes on which coordinate descent was tried before Newton steps
+        ("n_sufficed", "i8"),  # those of them for which coordinate descent was enough
         ("only_relax", "i8"),  # 1: nodes are neither branched on nor enumerated, but kept if open
         # 1: closed nodes are kept, and no node is enumerated or screened, so that the nodes kept
         # and the nodes waiting hold every support together
@@ -123,6 +125,9 @@ def combinations(n, k, most):
 def enter(st, most):
     """Improve the support ``st.found`` by at most ``most`` swaps; a better one is the incumbent.
 
+    On entry the first τ of ``st.found`` are distinct units. The kernel writes ``st.units`` and
+    ``st.swaps``.
+
     Returns: The objective of the support after the swaps.
     """
     now, tau = st.now[0], st.support.shape[0]
@@ -139,7 +144,10 @@ def enter(st, most):
 
 @kernel(inner=True)
 def fill_up(chosen, m, tau):
-    """Fill the m chosen columns up to τ columns, with the first columns not chosen yet."""
+    """Fill the m chosen columns up to τ columns, with the first columns not chosen yet.
+
+    The state has no columns but those that may be chosen, and at least τ of them.
+    """
     i = 0
     while m < tau:
         taken = False
@@ -204,7 +212,10 @@ def try_rounding(st):
 
 @kernel(inner=True)
 def bound_here(st, node, k):
-    """Certified bound at the node's β; the largest g²/w are left in ``top`` of the relaxation."""
+    """Certified bound at the node's β; the largest g²/w are left in ``top`` of the relaxation.
+
+    On entry ``st.relaxation.g`` is b − Qβ, computed from β in one go. k: Columns still to choose.
+    """
     count = list_allowed(node.state[0], st.relaxation.columns)
     return gram_bound(st.terms, node, st.relaxation, count, k)
 

@@ -64,13 +64,13 @@ class Deleted(NamedTuple):
     G: Array  # (p, p) of all rows
     whole: BoundTerms  # of all rows; γ/2 in place of every weight
     unit: BoundTerms  # of all rows; 1 in place of every weight
-    D: Array  # (R, p) the rows deleted, problem after problem
+    D: Array  # (R, p) the rows deleted, R in all, problem after problem
     T: Array  # (R,) their responses
     start: NDArray[np.int64]  # (k + 1,) problem j lacks rows start[j] to start[j + 1] − 1
     yy: Array  # (k,) yᵀy of every problem
     w: Array  # (k,) every weight of a problem: γ/2 − shift, rounded down
     shift: Array  # (k,) multiple of I that is added to a problem's Gram matrix
-    scaled: NDArray[np.bool_]  # (k,) whether multiples of the residual may give a bound
+    scaled: NDArray[np.bool_]  # (k,) whether multiples of the residual may give a bound (shift 0)
     extracted: float  # d of the nodes' relaxations, whose quadratic part is G − dI
     owner: NDArray[np.int64]  # (p,) the unit of every column
     part: Array  # (p,) 1 over the number of columns of the column's unit
@@ -94,7 +94,7 @@ class Sums(NamedTuple):
 
     linear: float  # bᵀβ
     quadratic: float  # βᵀGβ
-    reach: float
+    reach: float  # |y| + Σ ℓ_i|β_i|, with the lengths ℓ of ``dual_bound``
     square: float  # |β|²
 
 
@@ -180,7 +180,9 @@ def factor_curvature(dp, beta, lam):
     curvature of its penalty 2√λ·√w|β_u|, which is w/z across β_u and 0 along it, with w = γ/2 +
     d. ``REGULAR_SHARE`` of the mean diagonal entry is added, and pivots are at least as large:
     K only says at which coefficients bounds are tried. On entry ``dp.inside`` holds the node's
-    columns. The kernel writes ``dp.active``, ``dp.inverse`` and ``dp.g``.
+    columns. The kernel writes ``dp.active``, ``dp.inverse``, ``dp.g`` and ``dp.top``.
+
+    lam: √λ of the node's relaxation, whose coefficients are ``beta``.
 
     Returns: The number of active columns.
     """
@@ -263,7 +265,7 @@ def bound_nodes(dp, nodes, tau, target, most, left, bounds, betas):
     A bound at a node's own coefficients comes first, and a bound at moved coefficients where the
     first is below the target.
 
-    nodes, tau: ``Leaves`` of a search on all rows, and τ.
+    nodes, tau: ``Leaves`` of a search on all rows, m of them, and τ, the units of a support.
     target, shape (k,): The bound that closes a node for a problem.
     most: A problem with more open nodes than this is bounded no more.
     left, shape (k,): Increased by the number of nodes that stay open for a problem.
@@ -361,7 +363,7 @@ class LeftOut:
         return self.gram.grouping.turned(rows)
 
     def root(self, lam: float) -> Leaves:
-        """The node below which every support lies, with √λ."""
+        """The node below which every support lies, with ``lam`` for √λ and coefficients of 0."""
         state = np.where(self.include, IN, FREE).astype(np.int8)
         return Leaves.at_zero(state[None], self.gram.b.size, lam)
 

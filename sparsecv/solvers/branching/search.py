@@ -65,7 +65,7 @@ class Tree:
         self.now, self.counts = self.st.now, self.open.counts
 
     def _table(self, rows: int) -> driver.OpenNodes:
-        """A table of so many rows, all of them free."""
+        """A table of so many rows, none of which holds a node."""
         nodes = Leaves.rows(rows, self.gram.n_units, self.gram.b.size)
         spare, counts = np.arange(rows), record(driver.COUNTS, spare=rows)
         lengths = {"rows": rows}
@@ -100,12 +100,15 @@ class Tree:
 
     @property
     def bound(self) -> float:
-        """Least bound of the nodes that were pruned or are still open."""
+        """Least bound of the nodes that were pruned or wait; ∞ without any.
+
+        Nodes that are kept do not count, unless a bound that closed them was noted as pruning.
+        """
         least = float(self.open.nodes.bound[self.waiting].min(initial=np.inf))
         return min(least, float(self.now["pruned"][0]))
 
     def add(self, nodes: Leaves) -> NDArray[np.int64]:
-        """Put nodes in the heap; return their rows in the table.
+        """Put nodes in the heap, which takes copies of them; return their rows in the table.
 
         Three rows stay spare, as :func:`~.driver.explore` needs them for the children of a node.
         """
@@ -158,7 +161,7 @@ class Tree:
     def go_on(self, raised: float) -> None:
         """Let a search that keeps its leaves go on below those of least bound, under a new target.
 
-        raised: The target is 1 + raised times the incumbent's objective.
+        raised: Nodes are closed by bounds of (1 + raised) times the incumbent's objective.
         """
         nodes = self.leaves()
         self.clear()

@@ -267,7 +267,10 @@ class BelowRoot:
         return sum(tree.n_bytes for search in self.searches for tree in search.trees)
 
     def offer(self, support: NDArray[np.intp]) -> None:
-        """Improve a support, of those columns that the root has left, for an incumbent."""
+        """Improve a support by swaps, and make the result the incumbent if it is better.
+
+        Columns that the root has screened out are left out, and others fill their places.
+        """
         tree = self.searches[-1].trees[0]
         tree.enter(tree.numbers(support))
 
@@ -325,7 +328,7 @@ class BelowRoot:
         return fit_diagonal(*at, steps, limits)
 
     def _closed(self, bound: float) -> float:
-        """The share of the root's gap that a bound closes."""
+        """The share of the root's gap that a bound closes; below 0 for a bound below the root's."""
         return (bound - self.root.bound) / (self._upper - self.root.bound)
 
     @property

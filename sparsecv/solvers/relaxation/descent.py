@@ -46,6 +46,7 @@ LEVEL_TOLERANCE = 1e-8
 def coordinate(slope, q, weight, root_lam):
     """The best value β_i of a free coordinate under the reverse-Huber penalty, all others fixed.
 
+    root_lam: √λ, with which the penalty is 2√(λw)|β_i| up to |β_i| = √(λ/w) and wβ_i² + λ beyond.
     slope, q, weight: g_i where β_i = 0, the diagonal entry of Q, and w_i.
     """
     root = np.sqrt(weight)
@@ -230,7 +231,10 @@ def fit_multiplier(state, columns, count, k, size, scratch):
 
 @kernel(inner=True)
 def gradient(work, b, beta, count):
-    """Compute g = b − Qβ from β; in residual form g = Xr − eβ from the residual r in the form."""
+    """Compute g = b − Qβ from β; in residual form g = Xr − eβ from the residual r in the form.
+
+    In residual form only the entries of the first ``count`` of ``work.columns`` are written.
+    """
     X, r, e = work.form.X, work.form.residual, work.form.extra
     if X.shape[0] == 0:
         gram_gradient(work.form.Q, b, beta, work.g)
@@ -250,8 +254,10 @@ def dual_bound(terms, node, work, count, k):
 
 @kernel(inner=True)
 def relaxed_value(terms, node, work, count, fitted, penalty):
-    """The relaxation's objective at β with the best z; √λ and penalty as in :func:`fit_multiplier`.
+    """The relaxation's objective at β with the best z, whose √λ and penalty are given.
 
+    On entry ``work.g`` is b − Qβ, and :func:`measure` has written the sizes. fitted, penalty: What
+    :func:`fit_multiplier` has returned.
     Where bounds on coefficients need larger z, λ times what Σz is then too large is added.
     """
     value, beta, least_share = terms.yy + penalty, node.beta[0], terms.units.least_share
@@ -288,14 +294,17 @@ def evaluate_relaxation(work, terms, node, count, k):
 
 @kernel(inner=True)
 def share_of(units, i, size, root_lam):
-    """z_i = min(1, size_i/√λ), or more where the bounds on coefficients of a unit need more."""
+    """z_i = min(1, size_i/√λ), or more where the bounds on coefficients of a unit need more.
+
+    root_lam: √λ; with 0, z is 1.
+    """
     z = 1.0 if size[i] >= root_lam else size[i] / root_lam
     return z if units.single else max(z, units.least_share[i])
 
 
 @kernel(inner=True)
 def relaxed_size(units, state, columns, count, size, root_lam):
-    """Σ z_i over the free columns."""
+    """Σ z_i over the free columns among the first ``count`` of ``columns``, at √λ = root_lam."""
     total = 0.0
     for a in range(count):
         i = columns[a]

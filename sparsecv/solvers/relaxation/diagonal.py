@@ -192,7 +192,10 @@ class _Node:
         return float(2.0 * np.log(np.diag(factor)).sum() + np.log(D[self.free]).sum())
 
     def solved(self, D: Array, start: Leaves) -> Fitted:
-        """Solve the node's relaxation with D, starting from the β and √λ of another solution."""
+        """Solve the node's relaxation with D, starting from the β and √λ of another solution.
+
+        The bound holds where G − D ⪰ 0, as :meth:`factor` proves of D unless it returns None.
+        """
         terms, Q = self.terms._replace(w=weights(self.ridge, D)), self.less(D)
         if self.grouping is not None:
             terms.units.spread[:] = self.grouping.spread(Q)

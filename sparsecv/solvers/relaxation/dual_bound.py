@@ -200,7 +200,10 @@ def raised(g, length, w, raise_by):
 
 @kernel(inner=True)
 def insert(top, k, value):
-    """Put a value larger than ``top[k]`` in its place among the k + 1 largest, which fall."""
+    """Put a value in its place before entry k of ``top``, whose first k entries fall.
+
+    The old entry k is lost: it is no larger than the value, or holds nothing yet.
+    """
     while k > 0 and top[k - 1] < value:
         top[k] = top[k - 1]
         k -= 1
@@ -232,9 +235,9 @@ def worth(terms, i, g, raise_by):
 def sum_largest(terms, state, columns, count, k, g, raise_by, top):
     """An upper bound on Σ worth over included columns and the ``k`` of most worth among free ones.
 
-    ``top`` takes the k + 1 largest worths of free columns, falling. Each |g_i| may be off by
-    raise_by·ℓ_i, which :func:`worth` adds to it. The sum is ∞ where the worth of a free column is
-    not a number.
+    ``top`` takes the k + 1 largest worths of free columns, falling, and 0 for each that is lacking.
+    Each |g_i| may be off by raise_by·ℓ_i, which :func:`worth` adds to it. The sum is ∞ where the
+    worth of a free column is not a number; then ``top`` is not finished.
 
     columns, count: The first ``count`` of ``columns`` are the columns that are not excluded.
     """
@@ -274,7 +277,10 @@ def best_multiple(plain, above, below):
 
 @kernel(inner=True)
 def fill_top(bound, square, k, raise_by, top):
-    """Write to ``top`` what :func:`gram_bound` says of it; returns the bound, or −∞ for NaN."""
+    """Multiply the k + 1 worths in ``top`` by s², and write s² and ``raise_by`` behind them.
+
+    square: s². Returns: The bound, or −∞ where the bound is NaN.
+    """
     for c in range(k + 1):
         top[c] *= square
     top[k + 1], top[k + 2] = square, raise_by
@@ -286,7 +292,7 @@ def bound_of_parts(yy, linear, quadratic, total, lost, scaled):
     """The bound yᵀy − βᵀQβ − total − lost, or A²/B if that is larger; and the s² of the larger.
 
     linear, quadratic, lost: bᵀβ, βᵀQβ, and what these and yᵀy are off by together.
-    total: An upper bound on the sums of g²/w.
+    total: An upper bound on the sum of g²/w over included columns and the k largest of free ones.
     scaled: Whether D = 0, so that A²/B is a bound.
     """
     bound, square = yy - quadratic - total - lost, 1.0
@@ -299,7 +305,7 @@ def bound_of_parts(yy, linear, quadratic, total, lost, scaled):
 
 @kernel(inner=True)
 def products(terms, beta, g):
-    """bᵀβ, βᵀQβ and reach at coefficients β with g = b − Qβ."""
+    """bᵀβ, βᵀQβ and reach = ℓ_y + Σ ℓ_i|β_i| at coefficients β with g = b − Qβ."""
     b, length, linear, quadratic, reach = terms.b, terms.length, 0.0, 0.0, terms.reach_y
     for i in range(beta.shape[0]):
         if beta[i] != 0.0:

@@ -289,6 +289,7 @@ class NodeRegions(NamedTuple):
 def extreme_square(e: Array, k: Array, greatest: bool) -> float:
     """A bound on ‖e − w‖² over Σ w_i²/k_i ≤ 1, for e and k ≥ 0 (m,), which is nearly attained.
 
+    Where k_i = 0, w_i is 0.
     The dual value Σ e_i² μ/(μ + k_i) − μ is a lower bound on the least square for any μ ≥ 0, and an
     upper bound on the greatest for any μ < −max k. At the best μ, Σ e_i²k_i/(μ + k_i)² = 1.
 
@@ -398,6 +399,8 @@ def ellipsoid(
     ------
     ValueError
         ε out of range, or a centre that is not p finite numbers.
+    InputError
+        The problem has constraints.
 
     Examples
     --------

@@ -75,7 +75,7 @@ class Grouping:
         return found
 
     def on(self, units: NDArray[np.intp]) -> Grouping:
-        """The same for some of the units."""
+        """The same for some of the units, in the order given; columns are numbered anew."""
         columns = self.columns(units)
         first = np.append(0, np.cumsum(self.widths[units]))
         turns = tuple(self.turns[u] for u in units.tolist())
@@ -200,6 +200,9 @@ class GramForm:
     def on(self, units: NDArray[np.intp], problem: SparseRidgeProblem, limits: Limits) -> GramForm:
         """The form of some of the columns or units, with a diagonal of its own if there is time.
 
+        Otherwise it keeps its part of D, which serves the smaller matrix, too.
+
+        units: Numbers among the units of this form, and not of the problem.
         problem: Gives the rank of the rows, and γ.
         """
         grouping, columns = self.grouping, self.columns_of(units)
@@ -214,7 +217,7 @@ class GramForm:
         return form._extracted(problem, limits)
 
     def columns_of(self, units: NDArray[np.intp]) -> NDArray[np.intp]:
-        """The form's columns of some units, unit after unit."""
+        """The form's columns of some of the form's units, unit after unit."""
         return units if self.grouping is None else self.grouping.columns(units)
 
     def by_unit(self, values: Array) -> Array:

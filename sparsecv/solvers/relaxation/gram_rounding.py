@@ -32,11 +32,14 @@ class Rounding:
     rows_deleted: bool = False
 
     def on(self, columns: NDArray[np.intp]) -> Rounding:
-        """That of some of the columns."""
+        """The rounding of the matrices of some of the columns."""
         return replace(self, squares=self.squares[columns])
 
     def without_rows(self, n: int) -> Rounding:
-        """That of the matrices once some of n rows are subtracted from them."""
+        """The rounding of the matrices once some of n rows are subtracted from them.
+
+        ε doubles at least, as the sums over the rows that are subtracted round as those of all do.
+        """
         eps = 2.0 * max(self.eps, relative_rounding(n, self.squares.size))
         return replace(self, eps=eps, rows_deleted=True)
 

@@ -42,7 +42,8 @@ MOST_STEPS = 60
 def list_with_entering(node, s, count, work):
     """Write to ``work.active`` the columns with a coefficient, and then columns to become active.
 
-    The latter have an excess |g_i|/√w_i − s of at least half of the largest, and more than s/1000.
+    The latter, at most 8, have an excess |g_i|/√w_i − s of at least half of the largest, and of
+    s/1000 or more. s is √λ.
     ``work.columns`` lists the ``count`` columns that are not excluded.
     Returns: The number of columns with a coefficient, and of all active ones: −1 if they are more
         than ``work`` factors.
@@ -116,7 +117,11 @@ def factor_active(terms, node, s, m, work):
 
 @kernel(inner=True)
 def solve_leading(n, m, work):
-    """Write to ``work.move`` both solutions of the system of the first n of m active columns."""
+    """Write to ``work.move`` both solutions of the system of the first n of m active columns.
+
+    On entry ``work.U`` and ``work.inverse`` are what :func:`factor_active` has written for all m:
+    the leading part of a triangular factor is the factor of the leading part.
+    """
     U, move = work.U, work.move
     for a in range(n - 1, -1, -1):
         first, second = U[a, m], U[a, m + 1]
@@ -128,7 +133,10 @@ def solve_leading(n, m, work):
 
 @kernel(inner=True)
 def signs_fit(s, n, m, work):
-    """Whether active columns n..m − 1, without a coefficient so far, step along their gradients."""
+    """Whether active columns n..m − 1, without a coefficient so far, step along their gradients.
+
+    On entry ``work.move`` is what :func:`solve_leading` has written. s: √λ.
+    """
     fit = True
     for a in range(n, m):
         fit = fit and (work.move[0, a] - s * work.move[1, a]) * work.v[a] > 0.0

@@ -38,7 +38,7 @@ class Relaxation:
     value : float
         Objective of the relaxation at (β, z), an upper bound on the relaxation's optimum.
     gap : float
-        (value − bound) / value.
+        (value − bound) / value, and 0 where the value is 0.
     converged : bool
         Whether the gap asked for was reached.
     multiplier : float
@@ -98,6 +98,8 @@ def perspective_relaxation(
     ------
     ValueError
         ε is out of range.
+    InputError
+        The problem has constraints.
 
     Examples
     --------
@@ -158,6 +160,8 @@ def relaxation_path(
     ------
     ValueError
         ε is out of range, or a τ is not a whole number from 1 to p.
+    InputError
+        The problem has constraints.
 
     Examples
     --------
@@ -244,7 +248,7 @@ class _Search:
             self.descend(300)
 
     def descend(self, rounds: int) -> None:
-        """Coordinate descent of at most so many rounds."""
+        """Take at most so many rounds of coordinate descent, and keep what they have found."""
         bound = self.relaxer.relaxed(np.inf, rounds=rounds, gap=self.gap)
         self.bound = max(self.bound, bound)
         self.keep()

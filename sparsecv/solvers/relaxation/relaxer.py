@@ -190,7 +190,10 @@ class Relaxer:
         return cls(form, terms, state, to_choose)
 
     def start(self, beta: Array, root_lam: float) -> None:
-        """Go on from other coefficients β (p,), and from another √λ unless that is 0."""
+        """Go on from other coefficients β (p,), and from another √λ unless that is 0.
+
+        g and the residual are computed from β. β is 0 on excluded columns.
+        """
         self.beta[:] = beta
         if root_lam > 0.0:
             self.node.lam[0] = root_lam
@@ -237,7 +240,11 @@ class Relaxer:
         return self._run(self.node, target, **limits)
 
     def _run(self, node: Leaves, target: float, **limits: float) -> float:
-        """Call :func:`relax` within limits; returns the best bound."""
+        """Call :func:`relax` within limits; returns the best bound.
+
+        limits: Fields of ``LIMITS`` by name; those that are not given are 0, and no column is
+            decided. In residual form the residual is computed from β before.
+        """
         _, X, y, residual, _, _ = self.form
         if X.shape[0] > 0:
             residual[:] = y - self.beta @ X

@@ -57,7 +57,7 @@ class Root:
 
     @property
     def bound(self) -> float:
-        """What supports within ``units`` have an objective of, at least."""
+        """A lower bound on the objectives of the supports within ``units``."""
         return float(self.node.bound[0])
 
 
@@ -193,7 +193,13 @@ def relaxed_node(relaxer: Relaxer, target: float, least: float = 0.0) -> Leaves:
 def improve_incumbent(
     incumbent: Incumbent, root: Root, relaxer: Relaxer, gram: GramForm | None
 ) -> None:
-    """Improve the rounded relaxation and the incumbent by single swaps among promising columns."""
+    """Improve the rounded relaxation and the incumbent by single swaps among promising columns.
+
+    The better of the two results is offered to ``incumbent``. Every unit is a single column without
+    bounds, so that numbers of units are columns.
+
+    relaxer, gram: The relaxation of ``root``, solved, and its Gram form or None.
+    """
     problem, w = incumbent.problem, relaxer.terms.w
     shares, include = relaxer.g * relaxer.g / w, problem.constraints.include
     # Columns of largest |β|√w come first. Columns without a coefficient follow by g²/w.

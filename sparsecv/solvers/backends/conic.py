@@ -41,10 +41,10 @@ class Scaled:
     the objective of the first support is 1.
     """
 
-    Q: Array
-    b: Array
-    w: Array
-    constant: float
+    Q: Array  # (p, p)
+    b: Array  # (p,)
+    w: Array  # (p,)
+    constant: float  # yᵀy in units of ``Oracle.scale``
     bounds: Array  # (p,) on |u|
 
     @classmethod

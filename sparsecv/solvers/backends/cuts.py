@@ -31,7 +31,7 @@ class Cut(NamedTuple):
     """f(z) ≥ constant − slopesᵀz."""
 
     constant: float
-    slopes: Array
+    slopes: Array  # (p,), at least 0
 
     def at(self, z: Array) -> float:
         """Value of the right-hand side at one z of shape (p,)."""
@@ -57,7 +57,11 @@ class CutForm:
         self.margin = gram.overlooked(ridge, problem.tau, gram.yy)
 
     def parts(self, beta: Array) -> tuple[Array, Array]:
-        """As :class:`DualForm` says, less rounding: constants and slopes of cuts."""
+        """Constants (...,) and slopes (..., p) of the cuts at some coefficients, (..., p).
+
+        What rounding can lose is taken off: each constant less the slopes of a support is at most
+        the support's objective.
+        """
         return bound_terms(self.terms, beta, self.b - beta @ self.Q)
 
     def cut(self, beta: Array) -> Cut:
@@ -117,7 +121,12 @@ class FrontierCuts:
         return found
 
     def grow(self, target: float, limits: Limits, most: float = np.inf) -> None:
-        """Branch on the leaf of least bound until all reach ``target``, or there are ``most``."""
+        """Branch on the leaf of least bound until all reach ``target``, or there are ``most``.
+
+        The tree is also left as it is at a limit, or once its table of nodes is full.
+
+        target: In the units of objectives.
+        """
         tree = self.tree
         tree.now["upper"] = target
         while tree.n_open and self.size < most and limits.reached(0) is None:

@@ -13,6 +13,7 @@ from typing import Any
 from ...errors import SolverUnavailable, not_installed
 from ..core.threads import SharedByThreads
 
+# For every package the extra of sparsecv that installs it.
 EXTRAS = {
     "highspy": "highs",
     "gurobipy": "gurobi",

@@ -87,7 +87,7 @@ class Oracle:
 
     @property
     def target(self) -> float:
-        """A lower bound that closes a master's gap."""
+        """A lower bound that closes a master's gap, in the units of objectives."""
         return self.upper * (1.0 - self.gap(self.lost))
 
     def gap(self, lost: float) -> float:
@@ -135,7 +135,7 @@ class Oracle:
         self.incumbent.offer(self.form.columns[support])
 
     def grow(self, limits: Limits, most: float = np.inf) -> None:
-        """Grow the tree of cuts, to at most so many leaves; its best support may be better."""
+        """Grow the tree of cuts to some ``most`` leaves; its best support is offered."""
         self.frontier.grow(self.target, limits, most)
         self.offer(self.frontier.support)
 

@@ -162,10 +162,12 @@ def _internals_work() -> bool:
 
 
 def _probed(x: Any, k: Any) -> Any:
+    """x + k: the kernel that :func:`_probe` calls, to see whether numba's internals work."""
     return x + k
 
 
 def _probe(x: Any, k: Any) -> Any:
+    """x + (x + k)² + k, which is 12 for x = 1 and k = 2."""
     return _probed(x, 0) + _probed(x, k) * _probed(x, k) + k
 
 

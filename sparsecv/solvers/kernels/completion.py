@@ -50,7 +50,7 @@ class PartialSupport(NamedTuple):
     m: int
     columns: Ints  # The first n are the free columns.
     n: int
-    k: int
+    k: int  # not more than n
 
 
 def completion_work(tau: int, n: int, levels: int) -> Completion:
@@ -135,7 +135,10 @@ def project_out(G, b, ridge, which, n, work):
 
 @kernel(inner=True)
 def order_by_share(columns, share, n):
-    """Sort the first n columns and their shares by share, the largest first (Shell's sort)."""
+    """Sort the first n columns and their shares by share, the largest first (Shell's sort).
+
+    Columns of equal shares may change places; the result is the same in every run.
+    """
     step = 1
     while 3 * step < n:
         step = 3 * step + 1
@@ -151,7 +154,7 @@ def order_by_share(columns, share, n):
 
 @kernel(inner=True)
 def list_products(row, products, columns):
-    """Write to ``row`` the products at ``columns``."""
+    """Write to ``row`` the entries of ``products`` at ``columns``, in their order."""
     for e in range(columns.shape[0]):
         row[e] = products[columns[e]]
 

@@ -233,7 +233,7 @@ def explain(work, level):
 
 @kernel(inner=True)
 def along(P, q, first, row):
-    """row_j = qᵀP_j for the columns from ``first`` on."""
+    """Write qᵀP_j to ``row[j]`` for the columns j from ``first`` on; P_j is row j of P."""
     for j in range(first, row.shape[0]):
         row[j] = dot(q, P[j], q.shape[0])
 
@@ -305,7 +305,13 @@ def needed(work, level):
 
 @kernel(inner=True)
 def evaluate_support(work, k, j):
-    """Compute the picks with j as the last one from the columns, and note what that says."""
+    """Compute the support of k − 1 picks and column j from the columns, and note what that says.
+
+    A support of independent columns lowers ``now.least_root`` where its √objective less rounding is
+    smaller, and becomes the incumbent where it is better. A support of dependent columns is only
+    counted. On entry, for k > 1, ``P`` has column j with the first k − 2 picks projected out,
+    ``Q`` the directions of all k − 1 picks, and ``row[j]`` the product of P_j with the last one.
+    """
     now, by = work.now[0], work.columns
     work.picks[k - 1] = j
     if k == 1:
@@ -401,7 +407,11 @@ def compare(work, level, row, i, end):
 
 @kernel(inner=True)
 def evaluate_pairs(work, level, i, end):
-    """Compute supports of the picks, i and a later column from the columns, unless hopeless."""
+    """Compute supports of the picks, i and a later column from the columns, unless hopeless.
+
+    The supports have the first ``level`` picks, i, and a column j with i < j < end. None is
+    computed where i depends on the picks, which :func:`pick` counts as one support.
+    """
     now, by, k = work.now[0], work.columns, level + 2
     # The projections on the picked columns come from the columns themselves, once for each pick.
     if by.projected[0] == 0:
@@ -453,7 +463,7 @@ def last_picks(work, level, row, i, end):
 
 @kernel(inner=True)
 def visit_singles(work):
-    """Visit the choices of a single column."""
+    """Visit the choices of one of the first ``ends[0]`` columns, after which none is left."""
     now = work.now[0]
     for j in range(work.ends[0]):
         if work.columns.X.shape[0] > 0:

@@ -114,7 +114,7 @@ def ridge_objective(fits, c, t):
 
 @kernel(inner=True)
 def split_point(low, high):
-    """Where an interval of t ≥ 0 is divided: halfway in the logarithm, or near to 0."""
+    """Where an interval of t ≥ 0 is divided: at √(low·high), or at high/100 if low is 0."""
     return np.sqrt(low * high) if low > 0.0 else 0.01 * high
 
 
@@ -136,6 +136,8 @@ def hidden_share(fits, c, low, high):
 @kernel(inner=True)
 def fit_rounding(fits, length, c, low, high, objective, slope):
     """What rounding may add to, or take off, the objective of support c for low ≤ t ≤ high.
+
+    The result is an upper bound, in the units of the objective.
 
     The objective rises with t and its derivative ‖β‖² falls, so that their largest values are those
     at one end each.
@@ -265,7 +267,7 @@ def divide(cell, others, lengths, listed, fits, work, found, n):
     cell: Low and high end of t = γ/2.
     others: Lower bounds on the objective of other supports at both ends; ∞ without others.
     lengths: Length of y, and its square.
-    listed, shape (k,): Rows of ``fits``, of supports in lexicographic order.
+    listed, shape (k,), k ≥ 1: Rows of ``fits``, of supports in lexicographic order.
     work: A ``Division``.
     found, n: A ``FoundPieces``, whose first n entries are pieces of other problems. The pieces of
         this problem take the next. Pieces overlap where several supports may be best.

@@ -23,9 +23,9 @@ LEAST_SINGULAR_VALUE_OF_QUICK_FITS = 1e-6
 class FitRoom(NamedTuple):
     """Work space for fits of at most ``most`` columns."""
 
-    R: Array  # (most + 1, most + 1)
-    work: Array  # (most + 1, rows)
-    order: NDArray[np.int64]  # (3, most)
+    R: Array  # (most + 1, most + 1), the triangle of the fit
+    work: Array  # (most + 1, rows), the columns that are reflected
+    order: NDArray[np.int64]  # (3, most), as :func:`nested_order` uses it
 
 
 @kernel(inner=True, reorder=True)
@@ -132,6 +132,7 @@ def independent(R, m, least_value):
 def bring_first(row, m, order, left):
     """Reorder ``order[0, :left]`` so that the columns among the first m of ``row`` come first.
 
+    Columns that come first, and the others, keep their order among themselves.
     ``order[1]`` is overwritten. Returns: How many columns came first.
     """
     hits, others = 0, 0
@@ -189,7 +190,8 @@ def ridge_fits(columns_of, ridge, triangular, supports, coef, objective, room, l
     coef, objective: Take the coefficients (c, most), in the order of ``supports``, and
         ‖y − Xβ‖² + ridge·‖β‖² (c,), which is NaN where :func:`ridge_triangle` returns False.
     room: A ``FitRoom``; of a single row with a fit ``room.R`` keeps the factor.
-    Returns: The number of rows without a fit.
+    Returns: The number of rows without a fit. Their coefficients are not written, and nor are
+        entries of ``coef`` beyond a row's columns.
     """
     R, work, order = room.R, room.work, room.order
     c, failed = supports.shape[0] - 1, 0

@@ -78,7 +78,7 @@ def mask_rows(masks: Mask, width: int) -> NDArray[np.bool_]:
 
 
 def stacked(sets: Sequence[NDArray[np.intp]], most: int) -> NDArray[np.int64]:
-    """Sets of at most ``most`` columns as rows of ``most`` entries, filled up with −1."""
+    """Sets of at most ``most`` columns as rows of ``most`` entries, −1 behind the columns."""
     rows = np.full((len(sets), most), -1, dtype=np.int64)
     for row, columns in zip(rows, sets, strict=True):
         row[: columns.size] = columns
@@ -86,7 +86,10 @@ def stacked(sets: Sequence[NDArray[np.intp]], most: int) -> NDArray[np.int64]:
 
 
 def placed(holds: NDArray[np.bool_], most: int) -> NDArray[np.int64]:
-    """The places that are True in every row of ``holds``, increasing, ended by −1."""
+    """The places that are True in each row of ``holds``, increasing, filled up with −1.
+
+    most: The number of entries of a row of the result; no row of ``holds`` has more True places.
+    """
     rows = np.full((holds.shape[0], most), -1)
     rows[np.arange(most) < holds.sum(axis=1)[:, None]] = np.nonzero(holds)[1]
     return rows
@@ -164,8 +167,9 @@ def add(target, row, step, n):
 def factor_row(L, a, least):
     """Replace row a of a symmetric matrix by that row of its Cholesky factor L.
 
-    The rows above row a must hold rows of L already. The diagonal entry becomes √max(pivot, least),
-    the pivot being L_aa − Σ_c L_ac² before the root. Returns the pivot.
+    The rows above row a must hold rows of L already, and row a the entries 0..a of the matrix; no
+    other entry is read. The diagonal entry becomes √max(pivot, least), the pivot being
+    L_aa − Σ_c L_ac² before the root; ``least`` is above 0. Returns the pivot.
     """
     for c in range(a):
         L[a, c] = (L[a, c] - dot(L[a], L[c], c)) / L[c, c]
@@ -200,7 +204,8 @@ def has_bit(mask, row, column):
 def later(masks, size, i, a, b):
     """Whether support ``masks[size, i, a]`` comes after ``masks[size, i, b]`` lexicographically.
 
-    Supports are bit masks of 64-bit words.
+    Supports are bit masks of 64-bit words. The support that has the first column in which they
+    differ comes first. Equal supports give False.
     """
     for w in range(masks.shape[3]):
         first, second = masks[size, i, a, w], masks[size, i, b, w]

@@ -224,3 +224,9 @@ def test_the_bound_of_screening_is_not_above_an_exact_fit(merged: bool) -> None:
         else:
             problem = SparseRidgeProblem(X, y, gamma=0.0, tau=p)
         assert screen(problem, perspective_relaxation(problem).beta, float(y @ y)).bound == 0.0
+
+
+def test_shares_add_up_to_tau_where_coefficients_differ_by_all_digits() -> None:
+    X = np.array([[100001.0, 100001.0, 100000.0, 100002.0, 100001.0, 1100000.0]])
+    problem = SparseRidgeProblem(X, np.array([-2.0]), gamma=1e-3, tau=4)
+    assert perspective_relaxation(problem).z.sum() <= 4.0 + 1e-9

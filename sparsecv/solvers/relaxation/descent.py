@@ -208,26 +208,30 @@ def fit_multiplier(state, columns, count, k, size, scratch):
     √λ is 0 where at most k sizes are not 0. ``scratch`` (p,) is work space, and the first ``count``
     of ``columns`` are the columns that are not excluded, whose sizes :func:`measure` has written.
     """
-    n, total = 0, 0.0
+    n, total, tail = 0, 0.0, 0.0
     for a in range(count):
         i = columns[a]
         if state[i] == FREE and size[i] > 0.0:
             insert(scratch, n, size[i])  # Falling; most sizes are 0, so that few columns come here.
             n += 1
             total += size[i] * size[i]
-    if n <= k or k == 0:  # With k = 0 no multiplier makes Σz equal 0.
+            tail += size[i]
+    if n <= k:
         return 0.0, total
-    # The m largest have z = 1: m + tail/√λ = k with scratch[m] ≤ √λ ≤ scratch[m−1]. The others are
-    # added up from the least on: a difference of sums would lose sizes far below the largest.
-    m, head, tail = k - 1, 0.0, 0.0
-    for a in range(n - 1, m - 1, -1):
-        tail += scratch[a]
-    while m > 0 and tail > (k - m) * scratch[m - 1]:
-        m -= 1
-        tail += scratch[m]
-    for a in range(m):
-        head += scratch[a] * scratch[a]
-    return tail / (k - m), head + tail * (tail / (k - m))
+    # The m largest have z = 1: m + tail/√λ = k with scratch[m] < √λ ≤ scratch[m−1].
+    head, whole = 0.0, tail
+    for m in range(k):
+        root = tail / (k - m)
+        if scratch[m] <= root or m == k - 1:
+            return root, head + tail * root
+        tail -= scratch[m]
+        head += scratch[m] * scratch[m]
+        if tail < 1e-6 * whole:  # The difference has lost digits, so that sizes are added up anew.
+            tail = 0.0
+            for a in range(n - 1, m, -1):
+                tail += scratch[a]
+            whole = tail
+    return 0.0, total  # k is 0: no free column may be chosen, and no multiplier makes Σz equal 0.
 
 
 @kernel(inner=True)

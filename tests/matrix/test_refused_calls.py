@@ -367,6 +367,9 @@ ridge(y=1e-300 * Y) -> the response holds values too small
 *(s.branch_and_bound(problem(), warm_starts=[v]) for v in STARTS) -> warm start
 *(s.heuristic_support(problem(), warm_starts=[v]) for v in STARTS) -> warm start
 s.relaxation_path(problem(), [1, 1.5]) -> tau must be a whole number
+*(s.branch_and_bound(problem(), tol=v) for v in (-1e-9, np.nan, -np.inf)) -> tol
+s.ellipsoid(problem(), np.nan) -> upper must be
+s.screen(problem(), np.zeros(3), np.nan) -> upper must be
 s.best_subsets(within(groups=[*"aabbcc"], tau=3), sizes=[1, 4]) -> a size of 4 is too large
 s.solve(problem(), time_limit=-1.0) -> time_limit
 s.solve(problem(), time_limit=np.nan) -> time_limit

@@ -80,7 +80,7 @@ def branch_and_bound(
     Raises
     ------
     ValueError
-        A warm start that names columns outside 0..p−1.
+        A negative tolerance, or a warm start that names columns outside 0..p−1.
 
     Examples
     --------
@@ -92,6 +92,8 @@ def branch_and_bound(
     >>> found.support, round(found.objective, 3), found.lower_bound <= found.objective
     (array([1, 3]), 5.333, True)
     """
+    if not tol >= 0.0:
+        raise ValueError(f"tol must be >= 0; got {tol}")
     starts = [checked_support(problem.p, start) for start in warm_starts]
     search = SizeAlone(problem, starts, tol=tol, gram=gram, n_jobs=n_jobs)
     return search.run(limits or Limits())

@@ -36,7 +36,7 @@ from ..core.rounding import (
 from ..kernels.linalg import Array
 from .dual_bound import BoundTerms, bound_terms, relative_rounding
 from .gram import GramForm
-from .perspective import checked_beta, perspective_relaxation
+from .perspective import checked_beta, checked_upper, perspective_relaxation
 
 # The best μ of a bound on a square is looked for from this share of the largest k on: a choice.
 END_TOLERANCE = 1e-9
@@ -398,7 +398,7 @@ def ellipsoid(
     Raises
     ------
     ValueError
-        ε out of range, or a centre that is not p finite numbers.
+        ε out of range, a centre that is not p finite numbers, or an ``upper`` that is NaN.
     InputError
         The problem has constraints.
 
@@ -414,6 +414,7 @@ def ellipsoid(
     True
     """
     problem.refuse_constraints("ellipsoid")
+    upper = checked_upper(upper)
     spectrum = spectrum or Spectrum.of(problem)
     if not epsilon < problem.gamma:
         raise ValueError(f"epsilon must be < gamma = {problem.gamma:g}; got {epsilon}")

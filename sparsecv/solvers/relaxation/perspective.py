@@ -338,6 +338,13 @@ def checked_beta(problem: SparseRidgeProblem, beta: ArrayLike) -> Array:
     return values
 
 
+def checked_upper(upper: float) -> float:
+    """The objective of a support, as a caller gives it; a ValueError where it is not a number."""
+    if np.isnan(upper):
+        raise ValueError("upper must be the objective of a support; got nan")
+    return float(upper)
+
+
 def screen(problem: SparseRidgeProblem, beta: ArrayLike, upper: float) -> Screening:
     """Find columns of every optimal support, or of none, by a dual bound at any coefficients.
 
@@ -363,7 +370,7 @@ def screen(problem: SparseRidgeProblem, beta: ArrayLike, upper: float) -> Screen
     Raises
     ------
     ValueError
-        ``beta`` is not p finite numbers.
+        ``beta`` is not p finite numbers, or ``upper`` is NaN.
     InputError
         The problem has constraints.
 
@@ -378,6 +385,7 @@ def screen(problem: SparseRidgeProblem, beta: ArrayLike, upper: float) -> Screen
     (array([1]), array([2]))
     """
     problem.refuse_constraints("screen")
+    upper = checked_upper(upper)
     relaxer = Relaxer.of(problem, gram=None, columns=np.arange(problem.p))
     relaxer.beta[:] = checked_beta(problem, beta)
     (bound, _, _), lost = relaxer.evaluated(), problem.data_loss(upper)

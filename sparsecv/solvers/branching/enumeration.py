@@ -163,8 +163,9 @@ def _bound_in_box(problem: SparseRidgeProblem, support: NDArray[np.intp]) -> flo
 
 
 class _ModelsOfSize:
-    """The best support of a size under constraints, by a fit of every one; a call goes on.
+    """The best support of a size under constraints, by a fit of every one.
 
+    A further call of :meth:`run` goes on where a limit has ended the one before.
     The bound of a support is its objective, less what a fit within bounds lacks and what rounding
     may have added. It holds at the given γ, whatever γ other searches work with.
     """

@@ -32,7 +32,7 @@ class Relaxation:
     Attributes
     ----------
     beta, z : ndarray, shape (p,)
-        Coefficients, and z = min(1, |β|√(w/λ)), whose sum is at most τ.
+        Coefficients, and z = min(1, |β|√(w/λ)), whose sum is at most τ up to rounding.
     bound : float
         Certified lower bound on the mixed-integer optimum and on the relaxation's.
     value : float

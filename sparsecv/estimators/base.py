@@ -279,7 +279,8 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         -------
         array or frame, shape (n, number of columns)
         """
-        if self._coding_ is None:
+        check_is_fitted(self)
+        if not self.levels_:
             return super().transform(X)
         return self._checked_columns(X)[:, self._get_support_mask()]
 

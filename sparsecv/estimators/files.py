@@ -94,12 +94,13 @@ class ModelFiles(SparseLinearModel):
                 "to_sklearn: scikit-learn's pipelines add no offset: fit y - offset, and add the "
                 "offset to what the pipeline predicts"
             )
-        if self.support_.size == 0:
-            raise InputError(
-                "to_sklearn: the model has no column and predicts intercept_ for every row, as "
-                "sklearn.dummy.DummyRegressor does"
-            )
         coding = self._coding_
+        # The pipeline of a table with factors leaves out columns whose coefficients are 0.
+        if self.support_.size == 0 or (coding is not None and not self.coef_.any()):
+            raise InputError(
+                "to_sklearn: the model has no column whose coefficient is not 0, and predicts "
+                "intercept_ for every row, as sklearn.dummy.DummyRegressor does"
+            )
         if coding is None:
             names = getattr(self, "feature_names_in_", None)
             columns = np.flatnonzero(self._get_support_mask())

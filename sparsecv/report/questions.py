@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -78,7 +79,7 @@ def inference_of(
     """
     from ..selection.inference import infer  # Few calls need what this imports of SciPy.
 
-    if not 0.0 < level < 1.0:
+    if not (isinstance(level, Real) and 0.0 < level < 1.0):
         raise InputError(f"level must lie between 0 and 1; got {level!r}")
     limits = Limits(seconds)
     found = infer(result, sigma, limits)

@@ -17,6 +17,7 @@ from support.problems import three_matter
 
 import sparsecv
 from sparsecv import SparseRidge, SparseRidgeCV
+from sparsecv.errors import InputError
 
 
 @pytest.mark.parametrize("named", [True, False])
@@ -59,6 +60,16 @@ def with_texts() -> tuple[pd.DataFrame, pd.Series[float]]:
         }
     )
     return table, 2.0 * table["a"] + 3.0 * (table["town"] == "Rome") - (table["sold"] == "yes")
+
+
+def test_factors_whose_coefficients_are_all_zero_make_no_pipeline() -> None:
+    table, _ = with_texts()
+    constraints = sparsecv.Constraints(include=["town"])
+    model = SparseRidge(tau=2, constraints=constraints).fit(table, np.ones(40))
+    assert model.support_.tolist() == [1, 2, 3]
+    assert not model.coef_.any()
+    with pytest.raises(InputError, match="no column whose coefficient is not 0"):
+        model.to_sklearn()
 
 
 @pytest.mark.parametrize("tau", [1, 2, 4])

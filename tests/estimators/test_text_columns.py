@@ -82,6 +82,15 @@ def test_a_frame_is_fitted_as_dummies_made_by_hand(kind: str, model: Any) -> Non
     )
 
 
+def test_a_model_from_a_file_selects_the_columns_of_a_frame_with_text(tmp_path: Path) -> None:
+    frame, y = frame_and_response()
+    model = SparseRidge(tau=3).fit(frame, y)
+    model.save(tmp_path / "m.json")
+    of_file = sparsecv.load(tmp_path / "m.json")
+    np.testing.assert_array_equal(of_file.transform(frame), model.transform(frame))
+    np.testing.assert_array_equal(of_file.transform(dummies(frame)), model.transform(frame))
+
+
 def test_names_that_are_numbers() -> None:
     frame, y = frame_and_response()
     expected = SparseRidge(tau=3).fit(frame, y)

@@ -254,6 +254,7 @@ ridge(weights=np.arange(40.0)).inference() -> sample_weight
 ridge(constraints=Constraints(positive=True)).inference() -> signs or bounds
 ridge(np.where(X == X[2, 1], np.nan, X), missing="mean").inference() -> missing values
 ridge(tau=2).inference(level=1.0) -> level
+ridge(tau=2).inference(level="high") -> level must lie between 0 and 1
 ridge(tau=2).inference(sigma=0.0) -> sigma
 ridge(tau=2).inference(sigma=np.inf) -> sigma
 ridge(tau=2).inference(sigma="2") -> sigma

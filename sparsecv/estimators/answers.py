@@ -45,10 +45,15 @@ class ModelAnswers(SparseLinearModel):
         -------
         pandas.DataFrame
             A row for each column of the model, under its name. "position" counts the columns of
-            ``coef_``, and "coef" is in the units of X and y. "effect" is the coefficient times the
-            standard deviation of its column, and "standardised" is the effect divided by the
-            standard deviation of y. Both are NaN for a model from a file, which has no standard
-            deviations.
+            ``coef_`` from 0, and "coef" is in the units of X and y. "effect" is the coefficient
+            times the standard deviation of its column (in the units of y), and "standardised" is
+            the effect divided by the standard deviation of y, NaN where that is 0. Both are NaN for
+            a model from a file, which has no standard deviations.
+
+        Raises
+        ------
+        NotFittedError
+            There is no model yet.
 
         Examples
         --------
@@ -89,7 +94,8 @@ class ModelAnswers(SparseLinearModel):
         Returns
         -------
         pandas.DataFrame
-            A row for every subset: "tau", "rank" (1 is the best), "gamma", "columns" (positions),
+            A row for every subset: "tau" (the size, as ``tau_`` counts it), "rank" (1 is the best),
+            "gamma" (the ridge weight of ``path_`` at this size), "columns" (positions from 0),
             "names", "objective", "cv_error", "std_error" and "proved" (every other subset of this
             size with a smaller objective at this γ is listed before it). Where the search
             has taken ``time_limit`` (20 s where that is None), it ends, and good subsets stand
@@ -138,8 +144,9 @@ class ModelAnswers(SparseLinearModel):
         Parameters
         ----------
         within : float
-            A subset is listed if its objective exceeds the least by at most this share. With a
-            criterion the objective counts times exp(penalty/n), as in ``exp(criterion/n)``.
+            A subset is listed if its objective exceeds the least by at most this share, a finite
+            number >= 0. With a criterion the objective counts times exp(penalty/n), as in
+            ``exp(criterion/n)``.
 
         Returns
         -------
@@ -155,8 +162,8 @@ class ModelAnswers(SparseLinearModel):
         Raises
         ------
         InputError
-            ``within`` is no number >= 0, coefficients have bounds, there are more than 168 columns,
-            or the columns are a projection of an average, as the default rule of
+            ``within`` is negative or not finite, coefficients have bounds, there are more than 168
+            columns, or the columns are a projection of an average, as the default rule of
             :class:`SparseRidgeCV` chooses them, which is not meant to be the best for y.
         AttributeError
             The model has no rows: it comes from a file, a pickle or :meth:`at_size`.
@@ -192,8 +199,9 @@ class ModelAnswers(SparseLinearModel):
             "position" (of its first column), "without" (the least objective of subsets that lack
             the feature, divided by the least of all), ``with_`` (the same of subsets that have it;
             1 for features of the best subset) and "proved" (whether both numbers are). A factor is
-            a feature such as "state (51 levels)". A number is NaN where ``constraints`` allow no
-            such subset. ``attrs["about"]`` says what was compared.
+            a feature such as "state (51 levels)". A number is NaN where neither ``constraints`` nor
+            the size, such as 0, allow such a subset, and where ``time_limit`` was over before its
+            search began. ``attrs["about"]`` says what was compared.
 
         Raises
         ------
@@ -220,23 +228,24 @@ class ModelAnswers(SparseLinearModel):
     def inference(self, level: float = 0.95, sigma: float | None = None) -> DataFrame:
         """Return p-values and confidence intervals that know that the columns were searched for.
 
-        Of a :class:`SparseRidge`, of a given size or of least criterion. An ordinary t-test of
-        columns that a search has selected rejects far too often. These p-values are exact in finite
-        samples where the errors are independent and normal with one variance: given that the search
-        selects these columns, and given what the response has across the tested coefficient, the
-        coefficient's p-value is uniform where it is 0. Tested are the least-squares coefficients
-        within the model, not those that ``gamma`` has shrunk. The set of responses that lead to
-        the same columns comes from one search tree (mathematics in the page on inference).
+        This serves a :class:`SparseRidge` of a given size or of least criterion. An ordinary t-test
+        of columns that a search has selected rejects far too often. These p-values are exact in
+        finite samples where the errors are independent and normal with one variance: given that the
+        search selects these columns, and given what the response has across the tested coefficient,
+        the coefficient's p-value is uniform where it is 0. Tested are the least-squares
+        coefficients within the model, not those that ``gamma`` has shrunk. The set of responses
+        that lead to the same columns comes from one search tree (mathematics in the page on
+        inference).
 
         Parameters
         ----------
         level : float
-            Of the confidence intervals, between 0 and 1.
+            The coverage of the confidence intervals, between 0 and 1, both excluded.
         sigma : float, optional
-            Standard deviation of the errors, in the units of y. By default it is estimated by the
-            residuals of the fit on all columns, which needs 30 degrees of freedom. p-values stay
-            exact if the expected response is linear in the columns. Intervals by a criterion then
-            take some ten searches more.
+            Standard deviation of the errors, above 0, in the units of y. By default it is estimated
+            by the residuals of the fit on all columns, which needs 30 degrees of freedom. p-values
+            stay exact if the expected response is linear in the columns. Intervals by a criterion
+            then take some ten searches more.
 
         Returns
         -------
@@ -262,7 +271,8 @@ class ModelAnswers(SparseLinearModel):
             The model was chosen by cross-validation, which the theory does not cover: fit
             ``SparseRidge(tau="bic")``, or choose columns on one half of the rows and test them on
             the other. Or rows have weights, coefficients have bounds, missing values were filled
-            in, ``sigma`` cannot be estimated, or the columns are not proved to be the best.
+            in, ``sigma`` cannot be estimated, the columns are not proved to be the best, or
+            ``level`` or ``sigma`` is out of range.
         AttributeError
             The model has no rows: it comes from a file, a pickle or :meth:`at_size`.
 
@@ -285,7 +295,7 @@ class ModelAnswers(SparseLinearModel):
     def _answered(self, name: str, found: DataFrame) -> DataFrame:
         """Keep a frame that was asked for, which reports then show, and return a copy of it.
 
-        name: Of the method that was asked.
+        name: The name of the method that was asked.
         """
         self._answers_ = (self._answers_ or {}) | {name: found}
         return found.copy()
@@ -300,10 +310,11 @@ class ModelAnswers(SparseLinearModel):
             are left out. "tau", "gamma", "columns" (positions) and "names" say what a rule chooses,
             "cv_error" its CV error and "lower" and "upper" the bounds of it. "criterion" is the
             number that the rule minimises, "certified" says whether what ``claim_`` states of a fit
-            by this rule is proved, and ``lambda_`` is the weight of the rule stability. What other
-            rules need besides is computed now. :class:`SparseRidge` holds nothing out, and has the
-            size at which each criterion of ``criteria_`` is least; CV errors and their bounds are
-            NaN.
+            by this rule is proved, and ``lambda_`` is the weight of the rule stability, NaN for the
+            others. What other rules need besides is computed now. :class:`SparseRidge` holds
+            nothing out, and has the size at which each criterion of ``criteria_`` is least among
+            the models of ``path_``; "certified" then says whether each of these models is proved to
+            be the best of its size at its γ, and CV errors and their bounds are NaN.
 
         Raises
         ------
@@ -330,7 +341,7 @@ class ModelAnswers(SparseLinearModel):
         Parameters
         ----------
         size : int
-            One of ``path_["tau"]``.
+            One of ``path_["tau"]``, in the unit of ``tau_``.
 
         Returns
         -------
@@ -344,7 +355,8 @@ class ModelAnswers(SparseLinearModel):
         InputError
             There is no such size.
         AttributeError
-            The model was read from a file, or from a pickle made before ``path_`` was asked for.
+            The model was read from a file, or is itself the model of another size; or, of a
+            :class:`SparseRidge`, the pickle was made before ``path_`` was asked for.
 
         Examples
         --------
@@ -372,7 +384,10 @@ class ModelAnswers(SparseLinearModel):
 
     @cached_property
     def _sizes_(self) -> list[Model]:
-        """The model of every size, which a pickle keeps once it was asked for."""
+        """The model of every size, by increasing size; a pickle keeps them once asked for.
+
+        Raises AttributeError: They are not known yet, and the rows of the fit are not there.
+        """
         return self._kept_fit().sizes
 
     def _of_size(self, tau: int, gamma: float) -> Any:

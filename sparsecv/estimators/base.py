@@ -94,9 +94,22 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         Raises
         ------
         InputError
-            A frame whose columns have other names, or another order, than the one fitted to; or a
-            text that is none of its column's levels, unless ``unknown="zero"``. Or the model was
-            fitted with an offset and none is given, or without one.
+            A frame has columns of other names, or in another order, than the one fitted to, or a
+            text that is none of its column's levels, unless ``unknown="zero"``. Or ``offset`` is
+            missing though the model was fitted with one, or is given though it was not.
+        ValueError
+            X has another number of columns, or NaN although ``missing`` is None, or infinite values
+            (scikit-learn's words; an InputError is a ValueError, too).
+        NotFittedError
+            There is no model yet.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sparsecv import SparseRidge
+        >>> X = np.array([[1.0, 0.0], [2.0, 1.0], [3.0, 0.0], [4.0, 1.0]])
+        >>> SparseRidge(tau=1, gamma=0.0).fit(X, 2.0 * X[:, 0]).predict([[5.0, 0.0]]).round(6)
+        array([10.])
         """
         columns = self._checked_columns(X)
         own = columns @ self.coef_ + self.intercept_
@@ -115,21 +128,30 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         ----------
         X, y : array-like, shape (n, p) and (n,)
         sample_weight : array-like, shape (n,), optional
+            Weights of the squared errors.
         offset : array-like, shape (n,), optional
-            As of :meth:`predict`; y is the whole response, its offset included.
+            The offsets of the rows, as :meth:`predict` takes them; y is the whole response, its
+            offset included.
 
         Returns
         -------
         float
+            1 for perfect predictions, 0 for those of the mean of y; there is no lower limit.
+
+        Raises
+        ------
+        InputError, ValueError, NotFittedError
+            Those of :meth:`predict`.
         """
         return float(r2_score(y, self.predict(X, offset), sample_weight=sample_weight))
 
     def _added(self, offset: Any, columns: Any) -> Any:
-        """What is added to the predictions of rows, shape (n,), or 0.
+        """What is added to the predictions of n rows, shape (n,), or 0.
 
         offset: The argument of :meth:`predict`.
-        columns: The rows that are predicted.
-        Raises InputError: There is an offset and the model has none, or the other way round.
+        columns: The rows that are predicted, shape (n, p), of which only the number n is used.
+        Raises InputError: There is an offset and the model has none, or the other way round; or the
+            offsets are not n finite numbers.
         """
         if self._offset_ is None:
             if offset is not None:
@@ -169,19 +191,20 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         coverage : float
             Between 0 and 1. With fewer than 1/(1 − coverage) − 1 rows the ends are infinite.
         offset : array-like, shape (r,), optional
-            As of :meth:`predict`.
+            The offsets of these rows, as :meth:`predict` takes them.
 
         Returns
         -------
         ndarray, shape (r, 2)
-            Lower and upper ends.
+            Lower and upper ends, in the units of y.
 
         Raises
         ------
         InputError
             The folds do not hold out every row once, rows have weights, the rows are not
             in memory, or ``coverage`` is no such number; or the model is a :class:`SparseRidge`,
-            which has no folds, unless it was read from a file that keeps intervals.
+            which has no folds, unless it was read from a file that keeps intervals. Or X or
+            ``offset`` is refused as :meth:`predict` refuses it.
         AttributeError
             The model comes from a pickle that was made before intervals were asked for.
 
@@ -220,8 +243,9 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
     def _checked_columns(self, X: ArrayLike, fill: bool = True) -> Any:
         """Rows to predict, checked and dense, with the columns that ``coef_`` counts, shape (n, p).
 
-        X: A table as of :meth:`predict`. Of a frame, a model from a file that has levels, fills or
-            codes of missing values reads the columns that predictions need; all others are 0.
+        X: A table as :meth:`predict` takes it. Of a frame, a model from a file that has levels,
+            fills or codes of missing values reads the columns that predictions and intervals need;
+            all other columns of the result are 0.
         fill: Whether missing values are filled, where they may be missing; else they are NaN.
         Raises InputError, or a ValueError of scikit-learn: The table is not as the one fitted to.
         """
@@ -278,6 +302,23 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
         Returns
         -------
         array or frame, shape (n, number of columns)
+            A frame where ``set_output`` asks for one. NaN of a table of numbers alone stays, and
+            next to text columns it is filled as :meth:`predict` fills it.
+
+        Raises
+        ------
+        InputError, ValueError, NotFittedError
+            Those of :meth:`predict`, apart from the offset. Where ``missing`` is given, infinite
+            values of a table of numbers alone are not refused.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sparsecv import SparseRidge
+        >>> X = np.array([[1.0, 0.0], [2.0, 1.0], [3.0, 0.0], [4.0, 1.0]])
+        >>> SparseRidge(tau=1).fit(X, X[:, 1]).transform(X[:2])
+        array([[0.],
+               [1.]])
         """
         check_is_fitted(self)
         if not self.levels_:
@@ -332,7 +373,8 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
             ``fit``.
         cv: The folds as the user asked for them; by default nothing is held out.
         partitions: The number of partitions into folds that the fit needs.
-        counts: Whether sizes may count coefficients, as the searches of the fit allow it.
+        counts: Whether the searches of the fit allow sizes that count the coefficients of a group;
+            else a group counts once.
         Raises InputError, or a ValueError of scikit-learn: Something cannot be used.
         """
         source = self._source(X, y, weights, groups, offset)
@@ -351,6 +393,8 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
 
     def _source(self, X: Any, y: Any, weights: Any, groups: Any, offset: Any) -> Table:
         """Check what was passed to ``fit``, and set the attributes that describe the columns.
+
+        NaN stays in X where ``missing`` says what fills it, if a column has other values, too.
 
         Returns: The table, with X and y as dense 64-bit numbers, the offset taken off y.
         Raises InputError, or a ValueError of scikit-learn: Something cannot be used.
@@ -429,7 +473,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
 
         names: Names of these columns, if they have some.
         numbers: The names of the columns of the user's frame, where these are whole numbers.
-        counts: Whether sizes may count coefficients.
+        counts: Whether sizes may count the coefficients of a group; else a group counts once.
         Raises InputError: The constraints name no column, or contradict each other.
         """
         if self.constraints is None and self._coding_ is None:
@@ -472,7 +516,7 @@ class SparseLinearModel(SelectorMixin, RegressorMixin, BaseEstimator):  # type: 
             delattr(self, name)
 
     def _seconds(self) -> float | None:
-        """The seconds that a computation may take which is asked for after the fit; None: any."""
+        """The most seconds of each computation that is asked for after the fit; None: no limit."""
         return None if self.time_limit is None else float(self.time_limit)
 
     def _telling(self, what: str) -> AbstractContextManager[None]:

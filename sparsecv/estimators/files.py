@@ -32,6 +32,7 @@ class ModelFiles(SparseLinearModel):
         Parameters
         ----------
         path : path-like
+            The file; what it held before is lost.
         intervals : bool
             Also write the models of the folds and their residuals, from which ``predict_interval``
             and ``sparsecv predict --coverage`` make prediction intervals.
@@ -41,13 +42,19 @@ class ModelFiles(SparseLinearModel):
         InputError
             The file cannot be written, or ``intervals`` asks for what :meth:`predict_interval`
             refuses.
+        AttributeError
+            ``intervals`` are asked of a pickle that was made before intervals were made.
         NotFittedError
             There is no model yet.
         """
         self._saved(intervals).write(path)
 
     def _take(self, saved: SavedModel) -> Self:
-        """Take over a model that a file holds, in place of a fit; return self."""
+        """Take over a model that a file holds, in place of a fit; return self.
+
+        The columns of ``X`` are then those of numbers: ``n_features_in_`` counts the 0/1 columns of
+        a text column, which ``predict`` and ``transform`` read from a frame by the text as well.
+        """
         self._saved_ = saved
         model = saved.model
         self._keep(model)
@@ -68,17 +75,22 @@ class ModelFiles(SparseLinearModel):
         Returns
         -------
         sklearn.pipeline.Pipeline
-            A ColumnTransformer that selects the columns of the support, and makes 0/1 columns of
-            text columns by a OneHotEncoder; where the model fills missing values, a SimpleImputer
+            A ColumnTransformer that selects the columns of the support (with text columns in X,
+            those whose coefficients are not 0), and makes 0/1 columns of text columns by a
+            OneHotEncoder; where the model fills missing values, a SimpleImputer
             that fills the same values of numbers, while a missing text is a category; and a
             LinearRegression. It takes the columns passed to ``fit`` and predicts what this model
-            predicts. Converters such as skl2onnx, sklearn2pmml and orbital know these steps.
+            predicts. A model from a file does not know the cells of text columns: its pipeline
+            takes the columns of ``coef_names_``, and missing values as NaN, whatever codes the file
+            has. Converters such as skl2onnx, sklearn2pmml and orbital know these steps.
 
         Raises
         ------
         InputError
-            The model has no column at all, or was fitted with an offset; or a factor holds numbers
-            beside text.
+            The model has no column, or has text columns and no coefficient but 0; it was fitted
+            with an offset; or a factor holds numbers beside text, or tuples.
+        NotFittedError
+            There is no model yet.
 
         Examples
         --------
@@ -172,8 +184,9 @@ class ModelFiles(SparseLinearModel):
     def _saved(self, intervals: bool) -> SavedModel:
         """The content of the file that :meth:`save` writes.
 
-        intervals: As of :meth:`save`.
-        Raises NotFittedError, or an InputError where there are no intervals.
+        intervals: Whether the file also holds the models of the folds, for prediction intervals.
+        Raises NotFittedError; an InputError or an AttributeError where intervals are asked for and
+            cannot be made.
         """
         check_is_fitted(self)
         fold_models = self._intervals() if intervals else None
@@ -198,5 +211,8 @@ class ModelFiles(SparseLinearModel):
         )
 
     def _certified(self, fit: Result) -> Certificate:
-        """What :meth:`certificate` writes without ``rows``; here that of a fit of one size."""
+        """The certificate of a fit of one size, where no rows were held out.
+
+        Raises InputError: The support is not proved, or certificates do not serve the fit.
+        """
         return model_certificate(fit)

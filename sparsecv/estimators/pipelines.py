@@ -26,7 +26,7 @@ def pipeline_of_numbers(
 ) -> Pipeline:
     """The pipeline of a model whose columns all hold numbers.
 
-    columns: Numbers of the table's columns that are in the model; at least one.
+    columns: Positions, from 0, of the table's columns that are in the model; at least one.
     coef, shape (p,): Coefficients of the table's columns.
     names, shape (p,), or None: Names of the table's columns.
     fills, shape (p,), or None: What a missing value of a column is filled with.
@@ -48,7 +48,8 @@ def pipeline_of_levels(
     """The pipeline of a model whose table has factors.
 
     The encoder knows the cells that the table held, which may be numbers, True and False, or text.
-    Cells that are written differently but are one level have one coefficient.
+    Cells that are written differently but are one level have one coefficient. Columns whose
+    coefficients are 0 are left out; at least one coefficient is not 0.
 
     coef, shape (p,): Coefficients of the columns of numbers that ``coding`` makes of the table's.
     unknown: With "zero" a cell that is no level of its column counts as no level.

@@ -44,7 +44,7 @@ class ModelRobustness(ModelAnswers):
         InputError
             The columns are a projection of an average, as the default rule of
             :class:`SparseRidgeCV` chooses them, so that no row decides which are best for y; or the
-            rows are not in memory.
+            rows are not in memory; or one group has all of them.
         AttributeError
             The model has no rows: it comes from a file, a pickle or :meth:`at_size`.
 
@@ -68,6 +68,7 @@ class ModelRobustness(ModelAnswers):
 
         A bound, and a tree over the rows where the bound does not suffice, prove that the columns
         stay, as far as they reach. Rows that change the columns are looked for one after the other.
+        Rows are removed one by one also where they were fitted in groups.
 
         Parameters
         ----------
@@ -87,7 +88,8 @@ class ModelRobustness(ModelAnswers):
         Raises
         ------
         InputError
-            ``most`` is no whole number >= 1; or as :meth:`row_influence`.
+            ``most`` is no whole number >= 1; the model has no columns; the columns are a projection
+            of an average; or the rows are not in memory.
         AttributeError
             The model has no rows: it comes from a file, a pickle or :meth:`at_size`.
 

@@ -32,7 +32,9 @@ class SparseRidge(ModelViews, ModelFiles):
     Parameters
     ----------
     tau : int, None, "aic", "bic" or "ebic"
-        Largest number of coefficients; 0 is the mean alone, and None means min(p, 10). A number
+        Largest number of coefficients; 0 is the mean alone (nothing without ``fit_intercept``), and
+        None means 10, or as many as the columns that vary allow, or the least that ``constraints``
+        allow where that is more. A number
         counts as one coefficient and a factor of L levels as L − 1; with
         ``Constraints(count="groups")`` a factor counts once. With the name of a criterion, the size
         of least criterion over all sizes and all subsets, from no feature at all on, by least
@@ -52,7 +54,7 @@ class SparseRidge(ModelViews, ModelFiles):
         Seconds of the whole call; None is no limit. When it is reached the best model so far is
         kept, ``lower_bound_`` still holds and ``status_`` says so. 0 proves nothing.
     tol : float
-        Relative gap at which the search may stop.
+        Relative gap (objective − bound) / objective at which the search may stop, in [0, 1).
     n_jobs : int or None
         Threads that search beyond 35 columns, as in joblib; None means one.
     constraints : Constraints or None
@@ -72,9 +74,10 @@ class SparseRidge(ModelViews, ModelFiles):
     intercept_ : float
         What is added to ``X @ coef_``; 0 without ``fit_intercept``.
     support_ : ndarray of int
-        Selected columns, increasing.
+        Positions of the selected columns among those of ``coef_``, from 0, increasing.
     tau_ : int
-        The largest number of features, cut to the columns that vary, or what the criterion chose.
+        The largest number of coefficients, cut to the columns that vary, or the number that the
+        criterion chose, in the unit of ``tau``.
     gamma_ : float
         The ridge weight of the fit.
     objective_, lower_bound_, gap_ : float
@@ -84,7 +87,8 @@ class SparseRidge(ModelViews, ModelFiles):
         "optimal", or why it is not proved: a value of :class:`sparsecv.solvers.Status`.
     n_nodes_ : int
         Branch-and-bound nodes.
-    path_ : pandas.DataFrame, a row for each size from 1 to τ
+    path_ : pandas.DataFrame, a row for each size from 1 to τ; where τ = 0, one for size 0
+        A size without a row has the columns of the size before, as where a factor counts more.
         "tau", "gamma", "columns" (positions), "names" (of features, of which a factor is one),
         "coef" (those of "columns", in original units), "intercept", "proved" (the columns are the
         best ones at this γ); "cv_error" and "std_error" are NaN, as nothing is held out. ``path_``
@@ -229,7 +233,9 @@ def load(path: str | PathLike[str]) -> SparseRidge:
     -------
     SparseRidge
         Fitted: it predicts and selects, and makes prediction intervals where the file keeps what
-        they need. How the model was found is not in the file.
+        they need. How the model was found is not in the file. ``n_features_in_`` and
+        ``feature_names_in_`` are of the columns of numbers that text columns became; a frame may
+        hold either.
 
     Raises
     ------

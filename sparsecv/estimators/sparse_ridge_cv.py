@@ -394,7 +394,7 @@ class SparseRidgeCV(ModelViews, ModelFiles):
     def _certified(self, fit: Result) -> Certificate:
         """The certificate of the least CV error; a UserWarning where the rule chose another pair.
 
-        fit: It takes the proofs of all CV errors.
+        fit: The kept fit; the proofs of CV errors that it still lacks are made, and kept in it.
         """
         made = proved_choice_certificate(fit)
         assert fit.held_out is not None
@@ -415,9 +415,9 @@ class SparseRidgeCV(ModelViews, ModelFiles):
         return super().__getstate__()
 
     def _set_choice(self, found: Result, surface: CVResult, choice: Choice) -> None:
-        """Set the attributes of what was chosen, and those of the model.
+        """Set the attributes of what was chosen, and those of the model fitted to all rows.
 
-        found: The fit.
+        found: The fit, which has folds.
         surface, choice: Its :class:`~sparsecv.selection.result.HeldOut`.
         """
         # The next four attributes are those that only some fits have, as the class says.

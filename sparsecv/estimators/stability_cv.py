@@ -42,8 +42,8 @@ class StabilityCV(BaseSearchCV):  # type: ignore[misc]
     ----------
     estimator : scikit-learn regressor or classifier
     param_grid : dict of str to sequence
-        Values of every hyperparameter; candidates are their product, in the order of scikit-learn's
-        ParameterGrid.
+        Values of every hyperparameter, at least one of each; candidates are their product, in the
+        order of scikit-learn's ParameterGrid.
     cv : int, str, splitter or iterable
         Folds that hold out every row once: K (stratified for classifiers), "loo", "size:M", a
         splitter or pairs of indices.
@@ -53,8 +53,10 @@ class StabilityCV(BaseSearchCV):  # type: ignore[misc]
     loss : str or callable
         "squared", "absolute", "zero-one", "hinge", "log", or a function (y, ŷ) → losses of every
         row. "auto": squared for regressors, zero-one for classifiers.
-    n_jobs : int, optional, joblib workers over (folds left out, candidates)
-    random_state : int, RandomState or None, of the shuffle of K folds
+    n_jobs : int, optional
+        Number of workers of joblib, which share the fits (folds left out, candidates); None is one.
+    random_state : int, RandomState or None
+        Seed of the shuffle of K folds.
 
     Attributes
     ----------
@@ -82,10 +84,11 @@ class StabilityCV(BaseSearchCV):  # type: ignore[misc]
 
     Notes
     -----
-    ``SparseRidge`` with a grid over ``tau`` and ``gamma`` and the squared loss is fitted along
-    whole paths: up to 20 columns to optimality, and beyond by forward steps and swaps, where the
-    final model is the best that 10 s of ``SparseRidge`` find. With a backend, a time limit or
-    ``missing`` of its own every model is fitted alone, as any other estimator's.
+    ``SparseRidge`` with a grid over ``tau`` and ``gamma``, both numbers, and the squared loss is
+    fitted along whole paths: up to 20 columns to optimality, as far as its ``time_limit`` for each
+    model allows, and beyond by forward steps and swaps, where the final model is the best that 10 s
+    of ``SparseRidge`` find. With an outside ``backend``, ``time_limit=0``, ``missing`` or fit
+    parameters besides weights every model is fitted alone, as any other estimator's.
 
     Examples
     --------

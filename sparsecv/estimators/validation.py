@@ -102,13 +102,15 @@ def checked_count(value: Any, name: str) -> int:
 
 
 def checked_tau(tau: Any, design: Design) -> int:
-    """τ of a model, which is at most the number of columns that vary.
+    """τ of a model, at most the size of all columns that vary, counted as the design counts sizes.
 
-    tau: A whole number from 0 to the number of columns of the table; or None for 10, or as many
-        as vary, or the least size that the constraints allow.
+    tau: A whole number from 0 to the number p of the table's columns of numbers. None stands for
+        10, or for the size of all columns where that is less, but for no less than the least size
+        that the constraints allow, and for at least 1.
     design: How the columns of the table were standardised; it has the constraints.
-    Raises InputError: A tau outside 0..p, or of which no model obeys the constraints.
-    Warns LoweredSizeWarning: Fewer columns than ``tau`` vary, and their number is returned.
+    Raises InputError: ``tau`` lies outside 0..p, or no model of this size obeys the constraints.
+    Warns LoweredSizeWarning: All columns that vary are a smaller size than ``tau``, which is
+        returned.
     """
     # A group of columns that enter together counts as one.
     constraints, varying = design.constraints, design.largest_size

@@ -95,11 +95,13 @@ class ModelAnswers(SparseLinearModel):
         -------
         pandas.DataFrame
             A row for every subset: "tau" (the size, as ``tau_`` counts it), "rank" (1 is the best),
-            "gamma" (the ridge weight of ``path_`` at this size), "columns" (positions from 0),
+            "gamma" (the ridge weight at which subsets of this size are ranked), "columns"
+            (positions from 0),
             "names", "objective", "cv_error", "std_error" and "proved" (every other subset of this
             size with a smaller objective at this γ is listed before it). Where the search
-            has taken ``time_limit`` (20 s where that is None), it ends, and good subsets stand
-            there that are not proved, and beyond 168 columns those known besides. The CV errors of
+            has taken ``time_limit`` (20 s where that is None), it ends, and good subsets are listed
+            that are not proved. Beyond 168 columns nothing is proved, and good subsets that the fit
+            knows are ranked, too. The CV errors of
             :class:`SparseRidgeCV` are those of the same columns fitted in every fold. They take the
             last tenth of ``time_limit``, and are NaN where it does not suffice. The columns
             were found with all rows, the held-out ones too, so that these errors are mostly below

@@ -29,9 +29,10 @@ class Column(NamedTuple):
     It is a column of numbers, or of words, which may be texts or numbers that name levels.
 
     name: The column's name.
-    values, shape (n,): Numbers, NaN where a cell is missing. In a column of words the positions of
-        the rows' cells among ``cells``, -1 where a cell is missing.
-    words: The texts of ``cells`` as :func:`level_text` writes them; None for a column of numbers.
+    values, shape (n,): Numbers, NaN where a cell is missing. In a column of words the positions,
+        from 0, of the rows' cells among ``cells``, -1 where a cell is missing.
+    words: For each of ``cells`` its level, as :func:`level_text` writes it, so that two cells may
+        have one word; None for a column of numbers.
     cells: The distinct cells of a column of words, as the table holds them.
     declared: Whether a user or the type of the column says that the column is a factor.
     other: What the column holds that is neither number nor word: dates, periods, durations, times
@@ -57,7 +58,10 @@ class Column(NamedTuple):
         return int((self.values == place).argmax()) + 1
 
     def texts(self) -> list[tuple[str, int]]:
-        """The distinct texts of the cells that are text, each with its first row, from 1."""
+        """The distinct cells that are text, without blanks around them, each with its first row.
+
+        Rows are numbered from 1. The column is one of words.
+        """
         rows = np.flatnonzero(self.values >= 0)
         first = np.full(len(self.cells), len(self.values))
         np.minimum.at(first, self.values[rows], rows)
@@ -72,7 +76,10 @@ class Column(NamedTuple):
         return self.marks.number(cell.strip())
 
     def as_numbers(self) -> FloatArray:
-        """The numbers of all rows; NaN where a cell is missing, infinite where it is no number."""
+        """The numbers of all rows, shape (n,): NaN for missing cells, infinite for other texts.
+
+        In a column of numbers it is the array itself, to which nobody may write.
+        """
         if self.words is None:
             return self.values
         known = [self.number(place) for place in range(len(self.cells))]
@@ -143,7 +150,7 @@ def column_of(
     declared: The column is a factor, also where its cells are numbers. Dates, times, durations,
         complex numbers and nested cells cannot be used all the same.
     text: The column comes from a file of text, where NA and the like are missing values.
-    na: Codes that are missing values, too.
+    na: Codes that are missing values, too: numbers of equal value, and texts of the same level.
     """
     import narwhals as nw
 

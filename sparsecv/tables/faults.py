@@ -105,10 +105,12 @@ class Faults:
         return f"{self.label}: {text}; {', '.join([*first, ''])}{'or ' * bool(first)}{last}"
 
     def _remedies(self, found: dict[str, list[_Fault]]) -> list[str]:
-        """What a user can do about the columns at fault, each once.
+        """What a user can do about the columns at fault, each remedy once, in their order.
 
         Of several columns, what helps some of them alone begins with their names, unless it has
         them already, is about cells, which the message lists, or names an option of the response.
+
+        found: The faults of every column at fault, by its name; at least one.
         """
         helped = dict[str, list[str]]()
         for name, column in found.items():

@@ -56,6 +56,7 @@ AS_SHOWN = Reading()
 def checked_encoding(name: Any) -> str:
     """Python's name of an encoding of text.
 
+    name: What a user writes, such as "latin-1" or "UTF8".
     Raises ValueError: Python knows no encoding of this name that files of text can have.
     """
     try:
@@ -78,10 +79,11 @@ class Marks(NamedTuple):
     def number(self, text: str) -> float | None:
         """The value of a text, or None where the text is no number that is written with the marks.
 
-        A mark of thousands may be left out; where it is there, it stands before every three digits
-        of the whole part, and the number has no exponent. With points as decimal marks and commas
-        between thousands 1,234,567.5 and 1234567.5 are numbers; 1,23 and 0,123 are none. The words
-        inf and infinity, in any case of their letters, are numbers.
+        The text has no blanks around it. A mark of thousands may be left out; where it is there, it
+        stands before every three digits of the whole part, and the number has no exponent. With
+        points as decimal marks and commas between thousands 1,234,567.5 and 1234567.5 are numbers;
+        1,23 and 0,123 are none. The words inf and infinity, in any case of their letters, are
+        numbers.
         """
         plain = text.translate(_SAME_MARK.get(self.thousands, {}))
         if not _pattern(self).fullmatch(plain):
@@ -144,7 +146,7 @@ def marks_of(
     in_doubt: bool,
     known: str | None,
 ) -> Marks | None:
-    """The marks of the numbers in a file; None where no number needs them.
+    """The marks of the numbers in a file; None where two ways are possible and no text needs one.
 
     A text such as 1,5 or 1.234,5 has one reading, and shows what the marks of the whole file are;
     3.102 has two, 3.102 and 3102.

@@ -21,7 +21,7 @@ class Cells(NamedTuple):
 
     n: The number of rows.
     columns: The columns by name.
-    decimal: The decimal mark that numbers in text show; None where there is no such text.
+    decimal: The decimal mark that numbers in text show; None where no text shows one.
     """
 
     n: int
@@ -79,7 +79,11 @@ class Source:
 
 
 def source_of_frame(label: str, frame: Any, reading: Reading = AS_SHOWN) -> Source:
-    """A source of the columns of a data frame of narwhals, whose types say which are factors."""
+    """A source of the columns of a data frame of narwhals, whose types say which are factors.
+
+    Names of columns that are no texts, such as numbers, are written as texts. Of several columns
+    of one name the first is read.
+    """
     places = {str(name): name for name in reversed(frame.columns)}
 
     def read(columns: Sequence[str], factors: Collection[str]) -> Cells:

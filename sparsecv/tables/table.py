@@ -26,7 +26,7 @@ class Table:
     feature_names : list of str
         Names of the columns of X, which the caller has checked.
     **facts
-        Other attributes by their names, such as ``weights``.
+        Other attributes by their names, such as ``weights``; they are not checked.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class Table:
     label : str
         The table's name in messages where it is another, such as the name of its file.
     n, p : int
-        Number of rows and of features.
+        Number of rows and of features (columns of X: each 0/1 column of a factor is one).
     feature_names, target_name : list of str, str
         Names of the features in the order of the columns, and of the response.
     coding : Coding
@@ -100,9 +100,9 @@ class Table:
         faults.check()
 
     def load(self) -> tuple[FloatArray, FloatArray]:
-        """X of shape (n, p) and y of shape (n,), not copied.
+        """X of shape (n, p) and y of shape (n,), less the offset if there is one, not copied.
 
-        X may be NaN where :attr:`missing` is not None.
+        X may hold NaN where :attr:`missing` is not None.
         """
         return self._X, self._y
 
@@ -142,10 +142,11 @@ class Table:
         """Remarks for the user: on the file, on rows left out, and one on each of some columns.
 
         These columns are the unnamed index of an exported table, factors of two levels, which
-        became a single 0/1 column, and columns that may be identifiers: they number the rows 0, 1,
-        ... or 1, 2, ..., or have another whole number in every row, in no order and less than twice
-        as many as there are rows. Only columns that do so in the first 1000 rows, of at least 10,
-        are looked at further. Rows that were left out may leave gaps.
+        became a single 0/1 column, and columns that may be identifiers. Such a column numbers the
+        rows 0, 1, ... or 1, 2, ... (with gaps where rows were left out), or has another whole
+        number in every row, in no order, and the largest and the least of them differ by less than
+        twice the number of rows. Only columns that do so in the first 1000 rows are looked at
+        further, and none in tables of fewer than 10 rows.
         """
         remarks = [*self.source_notes]
         if self.left_out is not None:

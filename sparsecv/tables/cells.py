@@ -18,9 +18,9 @@ from .marks import Marks
 # A column of text whose cells are numbers but for at most so many distinct texts may hold numbers
 # and codes of missing values. The number is a choice.
 MAX_CODES = 5
-# A number that is written without an exponent or a leading zero: 1.50 is the level 1.5, while 01,
-# which may be a code, stays as it is.
-_PLAIN = re.compile(r"[-+]?(0|[1-9][0-9]*)\.[0-9]+")
+# A number that is written without an exponent or a leading zero: 1.50 is the level 1.5 and 2. the
+# level 2, while 01, which may be a code, stays as it is.
+_PLAIN = re.compile(r"[-+]?(0|[1-9][0-9]*)\.[0-9]*")
 
 
 class Column(NamedTuple):
@@ -118,10 +118,10 @@ def _point(cell: str) -> str:
 def level_text(cell: Any) -> str:
     """The canonical text of a cell of a factor, the same in every kind of table.
 
-    A number has no exponent, no zeros at its end and no point without digits behind it: 1, 1.0, "1"
-    and "1.00" are "1", 1e-05 and "0.00001" are "0.00001", and −0 is "0". True, "true" and "TRUE"
-    are "True". Text loses the blanks around it, and text with an exponent, such as "1E5", is no
-    number here.
+    A number has no exponent, no zeros at its end and no point without digits behind it: 1, 1.0,
+    "1", "1." and "1.00" are "1", 1e-05 and "0.00001" are "0.00001", and −0 is "0". True, "true" and
+    "TRUE" are "True". Text loses the blanks around it. Text with an exponent, a leading zero or no
+    digit before the point, such as "1E5", "01" and ".5", is no number here, and a plus sign stays.
     """
     if isinstance(cell, (float, np.floating)) and np.isfinite(cell):
         cell = np.format_float_positional(cell, trim="-")

@@ -1,6 +1,7 @@
 """The synthetic data of the papers."""
 
 from math import isfinite, sqrt
+from numbers import Real
 
 import numpy as np
 
@@ -97,9 +98,9 @@ def make_synthetic(
             raise InputError(f"{name} must be an integer of at least {least[name]}, not {value!r}")
     if tau_true > p:
         raise InputError(f"tau_true must be an integer between 1 and {p}, not {tau_true}")
-    if not 0 <= rho < 1:
+    if not (isinstance(rho, Real) and 0 <= rho < 1):
         raise InputError(f"rho must be at least 0 and below 1, not {rho!r}")
-    if not (nu > 0 and isfinite(nu)):
+    if not (isinstance(nu, Real) and nu > 0 and isfinite(nu)):
         raise InputError(f"nu must be a positive number, not {nu!r}")
 
     rng = np.random.default_rng(seed)

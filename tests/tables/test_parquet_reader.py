@@ -107,6 +107,14 @@ def test_levels_of_numbers_are_those_of_text(tmp_path: Path) -> None:
     assert of_text == of_numbers == [f"d={code}" for code in ("-3", *codes[:3])]
 
 
+def test_a_point_without_digits_behind_it_makes_no_level_of_its_own(tmp_path: Path) -> None:
+    text = tmp_path / "t.csv"
+    text.write_text(
+        "d,x,y\n" + "".join(f"{d},{k},{k}\n" for k, d in enumerate(["2.", "2", "-0.", "30."]))
+    )
+    assert resolve(text, factors=["d"]).feature_names == ["d=0", "d=2", "d=30", "x"]
+
+
 def test_whole_numbers_beside_a_missing_cell_keep_their_digits(tmp_path: Path) -> None:
     codes = [2**53 + 1, 2**53, None, 12]
     texts = [str(code) for code in codes if code is not None]

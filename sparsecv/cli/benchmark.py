@@ -28,6 +28,8 @@ def benchmark(**options: Any) -> Exit:
     """Compare the grid with Algorithm 1 and the shared trees: problems, nodes, seconds.
 
     options: The values of all options of the command, under their names in ``options.py``.
+    Returns: GAP where a row of the comparison is not proved, else DONE.
+    Raises InputError: The options or a table cannot be used.
     """
     asked, rows, steps = SimpleNamespace(**options), list[Row](), Steps(verbose=True)
     outputs.refuse_unwritable(asked)

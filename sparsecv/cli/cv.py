@@ -49,6 +49,10 @@ def cv(data: str, **options: Any) -> Exit:
 
     data: What the user writes for the table.
     options: The values of all options of the command, under their names in ``options.py``.
+    Returns: INTERRUPTED after Ctrl-C, once a model was known; GAP where --time-limit names seconds
+        and something is open that was to be proved; else DONE. Files are written in each case.
+    Raises InputError: The options, the table or what they ask for cannot be used.
+    Raises KeyboardInterrupt: Ctrl-C came before a model was known.
     """
     asked, steps = SimpleNamespace(**options), Steps(options["verbose"])
     outputs.refuse_unwritable(asked)
@@ -125,7 +129,11 @@ def _shown(held_out: HeldOut, source: Table) -> Shown:
 
 
 def _certify(result: Result, held_out: HeldOut, path: Path) -> None:
-    """Write the certificate of the least CV error, and say what it proves."""
+    """Write the certificate of the least CV error, and say on standard error what it proves.
+
+    Raises InputError: A CV error is not proved, certificates do not serve the fit, or the file
+        cannot be written.
+    """
     made = choice_certificate(result)
     made.save(path)
     note(f"{path} proves: {made.claim[0]}")

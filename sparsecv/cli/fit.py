@@ -39,6 +39,9 @@ def fit(data: str, **options: Any) -> Exit:
 
     data: What the user writes for the table.
     options: The values of all options of the command, under their names in ``options.py``.
+    Returns: INTERRUPTED after Ctrl-C; GAP where --time-limit names seconds and the model is not
+        proved; else DONE. Files are written in each of these cases.
+    Raises InputError: The options, the table or what they ask for cannot be used.
     """
     asked, steps = SimpleNamespace(**options), Steps()
     outputs.refuse_unwritable(asked)

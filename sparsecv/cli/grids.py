@@ -19,7 +19,10 @@ MAX_RANGE_VALUES = 100_000
 
 
 def parse_asked_gammas(text: str) -> Array | GammaSpan | None:
-    """What --gamma asks for: values, a range ("global" or "global:LO:HI"), or None for "auto"."""
+    """What --gamma asks for: values, a range ("global" or "global:LO:HI"), or None for "auto".
+
+    Raises InputError: The text cannot be read, or has a value that no γ may have.
+    """
     if text.strip().lower().startswith("global"):
         return asked_gammas(text)
     return parse_gammas(text)
@@ -28,9 +31,10 @@ def parse_asked_gammas(text: str) -> Array | GammaSpan | None:
 def parse_gammas(text: str) -> Array | None:
     """Values of γ from a number, a list with commas, or LO:HI:N; None for "auto".
 
-    LO:HI:N stands for N values from LO to HI, equally spaced in the logarithm.
+    LO:HI:N stands for N values from LO to HI, equally spaced in the logarithm; 0 < LO ≤ HI, and N
+    is at most MAX_RANGE_VALUES.
 
-    Raises InputError: The text has another form, or a value is not finite and > 0.
+    Raises InputError: The text has another form; or a value is negative or not finite, or 0 as LO.
     """
     if text.strip().lower() == "auto":
         return None
@@ -57,7 +61,9 @@ def parse_gammas(text: str) -> Array | None:
 def parse_taus(text: str) -> NDArray[np.intp] | None:
     """Values of τ from a list with commas, or A:B for A, A + 1, ..., B; None for "all".
 
-    Raises InputError: The text has another form.
+    Whether a table allows these sizes is checked once the table is known.
+
+    Raises InputError: The text has another form, or A:B stands for more than MAX_RANGE_VALUES.
     """
     if text.strip().lower() == "all":
         return None
@@ -76,6 +82,8 @@ def parse_taus(text: str) -> NDArray[np.intp] | None:
 def parse_tau(text: str) -> int | str:
     """The size that the option --tau of ``fit`` gives, or the criterion that chooses it.
 
+    Whether the table allows the size is checked once the table is known.
+
     Raises InputError: The text is neither.
     """
     word = text.strip().lower()
@@ -89,8 +97,9 @@ def parse_tau(text: str) -> int | str:
 
 
 def parse_time_limit(text: str | None) -> float | None:
-    """The seconds of --time-limit, which is None where it is not given; None for "none", no limit.
+    """The seconds of --time-limit; None for "none", no limit.
 
+    text: What the user writes; None, where the option is not given, stands for DEFAULT_SECONDS.
     Raises InputError: The text is another word than none, or a negative number.
     """
     if text is None:

@@ -38,6 +38,8 @@ def predict(model: Path, data: str, **options: Any) -> Exit:
 
     data: What the user writes for the table.
     options: The values of all options of the command, under their names in ``options.py``.
+    Returns: GAP where a row has no prediction, else DONE.
+    Raises InputError: The model, the table or an option cannot be used.
     """
     asked = SimpleNamespace(**options)
     outputs.refuse_unwritable(asked)
@@ -98,7 +100,8 @@ def _predictions(
 ) -> NDArray[np.float64]:
     """The predictions of n rows, shape (n, 1), or (n, 3) with the ends of their intervals.
 
-    Of a row at fault the prediction is not finite, and the ends of its interval do not count.
+    The prediction of a row at fault is not finite, and the ends of its interval mean nothing. The
+    ends of other rows are infinite where the coverage asks for more held-out rows than there are.
 
     X, shape (n, m): The features that ``saved.needed`` names: first those of the model's support,
         and with a coverage those that the models of the folds use besides. Missing values are NaN.

@@ -29,7 +29,7 @@ TOLERANCE = 1e-6
 class Allocation(NamedTuple):
     """How a budget of coefficients is shared out among equations.
 
-    answers: The support of every equation at the size that its share allows, in their order.
+    answers: The support of every equation, of at most the size that it gets, in their order.
     objective, lower_bound: The sum of their objectives, and a lower bound on the least sum.
     status: Optimal where no other allocation is better, else what has ended the search.
     """
@@ -186,7 +186,8 @@ def solve_budget(
 def _allocate(values: Sequence[Sequence[float]], total: int) -> tuple[float, list[int]]:
     """The least sum of values, and sizes, one for each row, that add up to at most ``total``.
 
-    values: Of every equation its values at the sizes 0, 1, …
+    values: For every equation its values at the sizes 0, 1, …, at least one.
+    total: The budget, at least 0.
     """
     # The least sum of the rows so far for every budget 0..total, and the size that a row then has.
     best: NDArray[np.float64] = np.zeros(total + 1)

@@ -53,7 +53,10 @@ def say(axes: Any, title: str) -> None:
 
 
 def label_sizes(axes: Any, taus: NDArray[np.intp]) -> None:
-    """Label the horizontal axis as the size, of features or coefficients, with whole numbers."""
+    """Label the horizontal axis as the size, of features or coefficients, with whole numbers.
+
+    taus: The sizes that are drawn, at least one.
+    """
     axes.set_xlabel("size τ")
     axes.xaxis.get_major_locator().set_params(integer=True)
     if taus.size == 1:  # An axis of length 0 would be marked at fractions.
@@ -81,7 +84,8 @@ def focus(axes: Any, low: Iterable[float], errors: Array, shown: float = -np.inf
     The axis ends at most six times as far above its lower end as the median error lies (or 2 % of
     the lower end, if that is more), plus 6 % of the axis. The numbers are choices.
 
-    low: Values of which the least is the lower end.
+    low: Values of which the least is the lower end; at least one.
+    errors: The errors that are drawn, finite and at least one.
     shown: The axis contains this value.
     """
     end, median = float(min(low)), float(np.median(errors))

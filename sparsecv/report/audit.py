@@ -89,7 +89,8 @@ class AuditedColumn(NamedTuple):
     """What is known of a column of the model; a factor or a group is one. NaN stands for nothing.
 
     name, coef: Its name, and the coefficient of the model; NaN for a factor or a group.
-    p_low, p_high, low, high: Bounds of its p-value, and its interval, that know about the search.
+    p_low, p_high, low, high: The two numbers between which its p-value lies, and the ends of its
+        interval. They know about the search.
     near, positive, negative: For every share of WITHIN the number of near-best models that have it,
         and that have it with this sign.
     lost, lost_proved: The share by which the least value rises without it; whether it is proved.
@@ -218,7 +219,8 @@ def audited(result: Result, cv: Any, limits: Limits) -> Audit:
     """The audit of a fit; frames that were asked for before are not computed again.
 
     cv: The folds of the fit as the user asked for them; not used where nothing was held out.
-    limits: Of the whole audit. Its parts share the time, and say what they have not proved.
+    limits: The limits of the whole audit. Its parts share the time, and say what they have not
+        proved.
     Raises InputError: The fit has no audit (:func:`no_audit`).
     """
     if why := no_audit(result):
@@ -443,7 +445,8 @@ def _tested(one: AuditedColumn, tests: DataFrame | None) -> AuditedColumn:
 def _near(one: AuditedColumn, position: int | None, models: DataFrame | None) -> AuditedColumn:
     """The column with how many near-best models have it, and with which sign.
 
-    position: Of the column; None for a factor or a group, which has no sign.
+    position: The position of the column in the table; None for a factor or a group, which has no
+        sign.
     """
     if models is None:
         return one

@@ -365,8 +365,9 @@ def _criteria(frame: DataFrame, tau: int) -> Section:
 def _alternatives(frame: DataFrame, tau: int) -> Section:
     """The best subsets of every size, by training objective.
 
-    frame: That of :func:`~.frames.alternatives_of_sizes`: a row for each subset, by size and rank.
-        Its CV errors are NaN where no rows were held out; columns without numbers are left out.
+    frame: That of :func:`~.questions.alternatives_of_sizes`: a row for each subset, by size and
+        rank. Its CV errors are NaN where no rows were held out; columns without numbers are left
+        out.
     tau: The size of the model, whose best subset is emphasised.
     """
     columns = [
@@ -397,7 +398,7 @@ def _alternatives(frame: DataFrame, tau: int) -> Section:
 def _inference(result: Result, frame: DataFrame) -> Section:
     """p-values and intervals of the columns of the model, and what they condition on.
 
-    frame: That of :func:`~.frames.inference_of`. A column of a group is selected and not tested.
+    frame: That of :func:`~.questions.inference_of`. A column of a group is selected and not tested.
     """
     about, model = frame.attrs, result.model
     level = f"{100.0 * about['level']:g} %"

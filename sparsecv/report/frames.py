@@ -110,7 +110,10 @@ def comparison(result: Result, limits: Limits | None = None) -> DataFrame:
 
 
 def _least_criteria(result: Result) -> DataFrame:
-    """The size at which each criterion is least, in the columns of :func:`comparison`."""
+    """The size at which each criterion is least, in the columns of :func:`comparison`.
+
+    "certified" says whether the models of all sizes are proved to be the best at their γ.
+    """
     values = _criteria(result)
     rules = [name for name in CRITERIA if not np.isnan(values[name]).all()]
     models = [result.sizes[int(np.nanargmin(values[name]))] for name in rules]
@@ -133,9 +136,10 @@ def coefficients_frame(
     """The coefficients of a model, those of the largest effects first.
 
     coef, shape (p,): Coefficients of all columns.
-    support: Positions of the columns of the model, and ``names`` the names of all p columns.
+    support: Positions, from 0, of the columns of the model.
+    names: The names of all p columns.
     spread, shape (p,): Standard deviations of the columns; NaN where they are not known.
-    spread_of_y: The standard deviation of the response.
+    spread_of_y: The standard deviation of the response; where it is 0 nothing is standardised.
     """
     effects = coef[support] * spread[support]
     order = np.argsort(-np.abs(effects), kind="stable")

@@ -22,7 +22,9 @@ def linear_peers(data: FoldData, sizes: NDArray[np.intp]) -> dict[str, Array]:
     this many features on all rows. Ridge regression has all columns at every size. The dictionary
     is empty where the rows are not in memory, have weights or lack values.
 
-    sizes, shape (s,): Numbers of features. The errors have the same shape.
+    sizes, shape (s,): Sizes, counted as the constraints of ``data`` count them. The errors, mean
+        squares of held-out rows, have the same shape; the lasso's is infinite at a size where no
+        penalty selects so few.
     """
     if (rows := data.unweighted_rows()) is None:
         return {}

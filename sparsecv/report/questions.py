@@ -74,8 +74,10 @@ def inference_of(
     They know of the search that has selected the columns; "conditional_on" of the attributes says
     what they condition on, and "complete" whether all searches have ended.
 
-    level: Of the confidence intervals, between 0 and 1.
-    sigma: Standard deviation of the errors; None where it is estimated.
+    level: The coverage of the confidence intervals, between 0 and 1, both excluded.
+    sigma: Standard deviation of the errors, in the units of the response; None where it is
+        estimated.
+    Raises InputError: ``level`` or ``sigma`` is out of range, or the theory does not cover the fit.
     """
     from ..selection.inference import infer  # Few calls need what this imports of SciPy.
 
@@ -124,7 +126,10 @@ def inference_of(
 def near_best_of(result: Result, within: float, seconds: float | None) -> DataFrame:
     """Every support that fits nearly as well as the best, the best first.
 
-    within: The largest share by which the objective may exceed the least.
+    within: The largest share by which the objective may exceed the least, finite and >= 0. With a
+        criterion the objective counts times the weight of its size.
+    Raises InputError: ``within`` is out of range, the columns are a projection, coefficients have
+        bounds, or there are too many columns for one tree.
     """
     found = near_best(result, within, seconds)
     answers, least = found.answers, float(found.value[0])
@@ -157,7 +162,11 @@ def _coefficients(result: Result, supports: Sequence[Index]) -> list[list[float]
 
 
 def importance_of(result: Result, seconds: float | None) -> DataFrame:
-    """What each feature is worth to the best fit, those first without which it loses most."""
+    """What each feature is worth to the best fit, those first without which it loses most.
+
+    Raises InputError: The columns are a projection, coefficients have bounds, or there are too many
+        columns for one tree.
+    """
     found = importance(result, seconds)
     first = result.design.kept[[unit[0] for unit in found.units]]
     proved = np.array([status is Status.OPTIMAL for status in found.status])

@@ -58,7 +58,8 @@ class ModelFiles(SparseLinearModel):
         self._saved_ = saved
         model = saved.model
         self._keep(model)
-        self.unknown = saved.unknown
+        # Values may be missing where the file says what fills them, which are means.
+        self.unknown, self.missing = saved.unknown, "mean" if saved.fills else None
         self.n_features_in_ = len(saved.features)
         if saved.named:
             self.feature_names_in_ = np.array(saved.features, dtype=object)

@@ -17,7 +17,7 @@ from sklearn.preprocessing import OneHotEncoder
 from ..design.design import Array
 from ..design.folds import Index
 from ..errors import InputError
-from ..tables.coding import Coding
+from ..tables.coding import MISSING_LEVEL, Coding
 from ..tables.columns import quoted
 
 
@@ -112,7 +112,10 @@ def _of_missing(name: str, coding: Coding, coef: Array, fills: Array) -> float:
     """
     own = dict(coding.places)[name]
     if name in coding.with_missing:
-        return float(coef[own[-1]])
+        # The level is the last one, unless the table has its text; the first of two has no column.
+        levels = coding.levels[name]
+        place = levels.index(MISSING_LEVEL) - (len(levels) - len(own))
+        return float(coef[own[place]]) if place >= 0 else 0.0
     return float(coef[own] @ fills[own])
 
 

@@ -217,7 +217,8 @@ def learned(
     label, n: The table's name in messages, and its number of rows.
     faults: Gets what is wrong with columns.
     min_rows: The least number of rows.
-    missing: Whether the missing cells of a factor are a level of their own, the last one.
+    missing: Whether the missing cells of a factor are a level of their own. It is the last one,
+        unless the column has the text of ``MISSING_LEVEL`` itself, whose level it then shares.
     Raises InputError: Columns cannot be used, or rows are too few; the message names all columns.
     """
     check_rows(label, n, min_rows)

@@ -48,6 +48,17 @@ def test_the_pipeline_fills_missing_values(tmp_path: Path) -> None:
         assert clone(pipeline)
 
 
+@pytest.mark.parametrize("others", ["q", "qz"])
+def test_the_pipeline_knows_a_text_that_is_the_name_of_the_missing_level(others: str) -> None:
+    rng = np.random.default_rng(0)
+    texts = np.array([*["(missing)", None] * 10, *list(others) * (40 // len(others))], dtype=object)
+    table = pd.DataFrame({"a": rng.normal(size=texts.size), "t": texts})
+    y = table["a"] + 2.0 * (table["t"] == "q") + rng.normal(size=texts.size)
+    model = SparseRidge(tau=1 + len(others), missing="mean").fit(table, y)
+    expected = model.predict(table)
+    np.testing.assert_allclose(model.to_sklearn().predict(table), expected, rtol=1e-12)
+
+
 def with_texts() -> tuple[pd.DataFrame, pd.Series[float]]:
     """Forty rows with two columns of numbers, one text column of three levels and one of two."""
     rng = np.random.default_rng(0)

@@ -42,6 +42,7 @@ def test_errors_and_predictions_by_hand(tmp_path: Path) -> None:
     model.save(tmp_path / "m.json")
     again = sparsecv.load(tmp_path / "m.json")
     np.testing.assert_allclose(again.predict(X), wanted, rtol=1e-9)
+    np.testing.assert_array_equal(again.transform(X), model.transform(X))
     assert clone(model).missing == "mean"
 
 

@@ -66,7 +66,7 @@ def test_open_nodes_answer_sizes_above_their_number_of_columns() -> None:
     rules = UnitConstraints.of(6, cost=[2, 2, 1, 1, 3, 1])
     every = [np.array(one) for k in range(7) for one in combinations(range(6), k)]
     counts, sizes = np.array([rules.size_of(one) for one in every]), np.arange(1, 11)
-    for note, rng in draws(6, 92):
+    for note, rng in draws(120, 92):
         X = rng.standard_normal((14, 6))
         y = X @ [1.0, 0.9, 0.8, 0.7, 0.0, 0.0] + 0.8 * rng.standard_normal(14)
         problem = problem_of(X, y, 1.0, rules)

@@ -32,13 +32,16 @@ class Gathering(NamedTuple):
     n_found: Annotated[Ints, "1"]  # how many there are
     region: Annotated[Array, "problems length 2"]
     n_region: Annotated[Ints, "problems"]
-    wins: Annotated[Array, "sizes problems 3"]  # supports of at least this size may win where
-    # theirs is below this polynomial
+    # A support of at least this size may win where its polynomial is below this one.
+    wins: Annotated[Array, "sizes problems 3"]
 
 
 @kernel(inner=True)
 def may_win(gathering, size, i, a, b, c):
-    """Whether a support of at least this size may win problem i somewhere, by av² + bv + c."""
+    """Whether a support of at least this size, with av² + bv + c, may win problem i somewhere.
+
+    It may where its polynomial is below ``wins[size, i]`` at some v in an interval of ``region``.
+    """
     most, region = gathering.wins[size, i], gathering.region
     for r in range(gathering.n_region[i]):
         start, end = region[i, r, 0], region[i, r, 1]

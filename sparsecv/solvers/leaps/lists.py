@@ -29,6 +29,9 @@ def move_listed(lists, size, i, source, target):
 def put_in_list(lists, size, i, loss):
     """Put ``lists.support``, of this size and loss, in the list of problem i's best supports.
 
+    A list is in increasing order of loss. Its last place in memory is free on entry and on exit,
+    so a list is full when it has one support fewer than places.
+
     Where the list is full, the lexicographically last of the supports that tie with the worst makes
     way, but none of the ``rank`` best, on which bounds rest. Supports tie here if their losses
     differ by a share of at most ``GAIN_SHARE``, or by ``tie`` where that is less, and by

@@ -76,7 +76,8 @@ def new_lists(
     :func:`~.lists.forget_supports` has to set their losses.
 
     sizes: Support sizes wanted.
-    ties: How many supports of a size and problem are kept beyond the rank-th.
+    ties: At least 1; one of these places stays free, so that ``ties`` − 1 supports of a size and
+        problem are kept beyond the rank-th.
     rank: How many of the best supports of each size are wanted.
     improvement: Nodes are searched for supports that are better by this share of the objective.
     cost, shape (m,): What each unit counts in a size, where that is not 1 for every unit.

@@ -81,6 +81,9 @@ def update_rows(tree, level, j, some):
     rows of ``W``, which begin at ``offset`` of its level, ``one_minus_leverage`` and
     ``deleted_residual``, which is r/(1 − h).
 
+    A tree with ``wide`` above 0 has units of several columns, and :func:`update_columns` drops all
+    columns of the unit; what it needs on entry stands there.
+
     some: Whether the child is open for only some of its parent's problems; otherwise their places
         are those of the parent.
     """

@@ -55,7 +55,9 @@ class GammaSpan(NamedTuple):
         """``count`` values of γ spaced evenly in the logarithm, up to ``high``.
 
         They begin at ``low``. Where ``low`` is 0, they begin at the share ``LEAST_GAMMA_SHARE`` of
-        ``high``, and γ = 0 comes before them.
+        ``high``, and γ = 0 comes before them as one value more.
+
+        count: At least 1; a single value is ``high``.
         """
         first = self.low or LEAST_GAMMA_SHARE * self.high
         gammas = np.geomspace(first, self.high, count)

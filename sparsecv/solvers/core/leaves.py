@@ -83,7 +83,11 @@ class Leaves(NamedTuple):
 
     @classmethod
     def at_zero(cls, state: NDArray[np.int8], columns: int, lam: float = 0.0) -> Leaves:
-        """Nodes with all coefficients 0, which take no memory, and nothing known of them."""
+        """Nodes with all coefficients 0 and nothing known of them.
+
+        The coefficients are one 0 in memory, which nobody may write to: :meth:`write` needs
+        :meth:`rows`.
+        """
         m = state.shape[0]
         return cls.of(state, np.broadcast_to(0.0, (m, columns)), np.full(m, lam))
 
@@ -110,7 +114,7 @@ class Leaves(NamedTuple):
             ours[rows] = theirs
 
     def some(self, rows: NDArray[np.intp] | slice) -> Leaves:
-        """The nodes of some numbers."""
+        """The nodes of some numbers (from 0): a copy by an array, a view by a slice."""
         arrays: Any = (of_all[rows] for of_all in self)
         return Leaves(*arrays)
 
@@ -123,7 +127,9 @@ class Leaves(NamedTuple):
         return np.asarray(~(self.state == FREE).any(axis=1))
 
     def most_worth(self, worth: Array, k: int) -> Array:
-        """The most that supports of k units below each node are worth.
+        """The most that supports of k units below each node are worth, shape (m,).
+
+        A node that includes more than k units has the worth of all that it includes.
 
         worth, shape (m, units): Worths of units, at least 0.
         """

@@ -38,7 +38,7 @@ class Limits:
     Raises
     ------
     ValueError
-        A negative limit.
+        A negative limit, or a time limit that is not a number.
 
     Examples
     --------
@@ -140,7 +140,10 @@ class Limits:
         return left is None or flops <= 1e9 * left
 
     def nodes_left(self, nodes: int, chunk: int) -> int:
-        """How many nodes, at most ``chunk``, to search after ``nodes`` before the next look."""
+        """How many nodes, at most ``chunk``, to search after ``nodes`` before the next look.
+
+        The number is below 0 after more nodes than the limit allows.
+        """
         return chunk if self.node_limit is None else min(chunk, self.node_limit - nodes)
 
 

@@ -48,6 +48,8 @@ def ranking(fits: Sequence[SubsetFit], supports: Sequence[Any]) -> list[int]:
 def ties_in_order(values: Array, keys: Sequence[Any]) -> list[int]:
     """The order of some values, the least first; those tie that exceed the least by at most TIE.
 
+    ``TIE`` is a share of the larger value. The numbers returned are positions from 0.
+
     Of the values above those that tie with the least, the least is taken in the same way.
 
     keys: They order the values that tie.

@@ -31,7 +31,10 @@ FEW_INFLATED = 1e6
 
 @kernel(inner=True)
 def inflation(fit, m):
-    """The sum of the variance inflation factors of the columns ``fit.columns[:m]``."""
+    """The sum of the variance inflation factors of the columns ``fit.columns[:m]``.
+
+    ``fit.triangle`` and ``fit.left`` are written.
+    """
     T, row, total = fit.triangle, fit.left, 0.0
     ridge_triangle(
         T, fit.columns_of, fit.columns, m, 0.0, triangular=True, work=fit.work, least_value=0.0

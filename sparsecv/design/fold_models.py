@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InputError, is_number
+from ..errors import InputError
 
 Array = NDArray[np.float64]
 # A rank that rounding leaves above a whole number by no more than this counts as that number.
@@ -21,7 +22,8 @@ def checked_coverage(coverage: Any) -> float:
 
     Raises InputError: It is none.
     """
-    if not (is_number(coverage) and 0.0 < coverage < 1.0):
+    known = isinstance(coverage, Real) and not isinstance(coverage, bool)
+    if not (known and 0.0 < coverage < 1.0):
         raise InputError(f"coverage must be a number between 0 and 1; got {coverage!r}")
     return float(coverage)
 

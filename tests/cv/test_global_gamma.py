@@ -154,6 +154,13 @@ def test_a_range_from_zero_contains_the_least_error_of_plain_best_subset(seed: i
     assert found.shown.gammas[0] == 0.0
 
 
+@pytest.mark.parametrize(("low", "high"), [(1e-300, 1e-299), (1e-170, 1e-150), (1e200, 1e300)])
+def test_the_least_error_of_extreme_ranges_lies_in_the_range(low: float, high: float) -> None:
+    """The product of the two ends of the range is 0 or ∞ in floating point."""
+    found = global_minimum(instance(9), [1, 2], low=low, high=high)
+    assert low <= found.gamma <= high
+
+
 def test_more_threads_give_the_same_bits() -> None:
     data = instance(9)
     one, two = (global_minimum(data, [1, 2], n_jobs=jobs) for jobs in (1, 2))

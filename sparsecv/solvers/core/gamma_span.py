@@ -39,7 +39,8 @@ class GammaSpan(NamedTuple):
     @property
     def middle(self) -> float:
         """Where a search divides the range, as ``envelope.split_point`` divides one of t = γ/2."""
-        return float(np.sqrt(self.low * self.high)) if self.low > 0.0 else 0.01 * self.high
+        # The product of the ends would be 0 or ∞ for ends next to the least or largest numbers.
+        return float(np.sqrt(self.low) * np.sqrt(self.high)) if self.low > 0.0 else 0.01 * self.high
 
     @property
     def is_narrow(self) -> bool:

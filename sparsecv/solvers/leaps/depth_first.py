@@ -163,7 +163,7 @@ def order_members(tree):
 def evaluate(tree, level, j, size, low):
     """Losses of the child without free member j for every open problem, in ``tree.child_loss``.
 
-    size, low: Columns of the child, and the least wanted size that the child reaches.
+    size, low: The size of the child, and the least wanted size that the child reaches.
     Returns: How many problems the child improves at its own size, and how many at size ``low`` a
         support below the child may improve.
     """

@@ -80,6 +80,9 @@ def factorised_units(tree, level, v):
 def subtract_rest(tree, level, row):
     """Complete a row of the node's A by what columns that left after the first take off.
 
+    On entry the row is that without the first column, and ``chain`` has ``rows``, ``pivot`` and
+    ``width`` of the level.
+
     row: The place of the row's column at the node.
     """
     chain = tree.chain
@@ -122,7 +125,11 @@ def inverse_row(tree, level, a):
 def list_members(tree, level, j, one_path):
     """Write the free members of the child to ``chain.source``, and where their columns begin.
 
-    The columns are those of ``tree.source``. Returns: The number of members.
+    The child lacks free member j of the level's node. Members are in their order at the node, and
+    ``chain.start`` counts places of ``tree.source``.
+
+    one_path: Whether the members before j stay free.
+    Returns: The number of members.
     """
     chain, free, first, v, position = tree.chain, tree.free, tree.first, 0, 0
     n = tree.mask.shape[0] - level - tree.fixed[level]
@@ -138,7 +145,10 @@ def list_members(tree, level, j, one_path):
 def rows_of_dropped(tree, level, j, low):
     """Write the rows of A of the columns of member j that leave after the first, as they leave.
 
-    ``chain.coef`` gets the coefficients that the columns have then.
+    On entry row A[level, i] of the member's first column i is known. ``chain.leaving`` gets the
+    rows, from place ``low`` on, and ``chain.width`` and ``chain.pivot`` of the level below get the
+    number of columns and one over their diagonal entries. ``chain.coef`` gets the coefficients that
+    the columns have then.
 
     low: The least place that is needed.
     Returns: False where too many digits cancel.

@@ -79,7 +79,9 @@ def mask_child(tree, level, j):
 def factorise(tree, level):
     """Compute A, β and added losses of the level's node afresh, from the factor of all columns.
 
-    The node's mask, number of fixed members and list of free members are set before.
+    On entry the node's mask, number of fixed members and list of free members are set. All rows of
+    A are then known. ``start``, ``n_columns``, ``diagonal`` and ``factorised_diagonal`` of the
+    level are written as well, and ``cursor`` is put on the last free member.
     """
     first, free, T = tree.first, tree.free, tree.triangle
     m = tree.mask.shape[0] - level
@@ -109,8 +111,8 @@ def drop(tree, level, j, one_path):
 
     Writes its mask, the number of its fixed members and, for each of its u free columns, the place
     at the parent, the coefficient and the diagonal of A, to ``source``, ``child_beta`` and
-    ``child_diagonal``, and added losses to ``child_added_loss``. :func:`put_in_order` has to
-    follow.
+    ``child_diagonal``, and added losses to ``child_added_loss``. ``lists.support`` gets the mask,
+    too. On entry the level's node is complete, and afterwards :func:`put_in_order` has to follow.
 
     one_path: Whether all other free members stay free; otherwise the members before j become fixed.
     Returns: False where too many digits cancel: then :func:`factorise` has to compute the rest.
@@ -245,6 +247,8 @@ def open_sizes(tree, level, loss, updated):
 @kernel(inner=True)
 def highest_rank(tree, level, rank):
     """The free member of highest rank; of members of equal rank, the member of least added loss.
+
+    The level's node has at least one free member. The result is its place among these.
 
     rank, shape (m,): One number per unit.
     """

@@ -122,7 +122,10 @@ class Leaps:
         proceed(self.tree, rank, known, 0, self.best)
 
     def exclude(self, problems: NDArray[np.intp]) -> None:
-        """Leave problems out: no support is entered and no node is open for them."""
+        """Leave problems out: no support is entered and no node is open for them.
+
+        The root must be made, as making it (:meth:`begin`) wants supports for all problems again.
+        """
         self.lists.max_kept[:, problems] = -1.0
         self.lists.max_searched[:, problems] = -1.0
 
@@ -142,7 +145,7 @@ class Leaps:
 
     @property
     def n_bytes(self) -> int:
-        """Memory of the arrays that levels have."""
+        """Bytes of the arrays of the tree's own record, without those of the records in it."""
         return sum(array.nbytes for array in self.tree if isinstance(array, np.ndarray))
 
     @property
@@ -205,12 +208,19 @@ class Leaps:
             self.lists.now["closes"], self._has_diagonal = 0, True
 
     def step(self, limits: Limits) -> bool:
-        """Search on until the next look at the clock; whether the tree is exhausted."""
+        """Search on until the next look at the clock; whether the tree is exhausted.
+
+        limits: The number of nodes alone may end the step earlier; the caller looks at the clock.
+        """
         most = limits.nodes_left(self.n_nodes, self.chunk)
         return bool(proceed(self.tree, NO_PATH, NOTHING, most, NOTHING))
 
     def handed_out(self) -> NDArray[np.bool_]:
-        """The supports that were entered since the call before, as rows (k, m) that mark units."""
+        """The supports that were entered since the call before, as rows (k, m) that mark units.
+
+        Only a tree that gathers has them. It has room for those of one step, or of one
+        :meth:`seed` without starts, so that a call must follow each.
+        """
         gathering = self.tree.gathering
         found = mask_rows(gathering.found[: gathering.n_found[0]], self.table.units.size)
         gathering.n_found[0] = 0

@@ -31,9 +31,11 @@ FEW_INFLATED = 1e6
 
 @kernel(inner=True)
 def inflation(fit, m):
-    """The sum of the variance inflation factors of the columns ``fit.columns[:m]``.
+    """The sum of the variance inflation factors of the columns ``fit.columns[:m]``, γ/2 included.
 
-    ``fit.triangle`` and ``fit.left`` are written.
+    On entry these columns increase. Entry c of column c of the tree's factor, at least √(γ/2) > 0,
+    then stays in what earlier columns leave of it, so that something is left of every column.
+    ``fit.triangle``, ``fit.work`` and ``fit.left`` are written.
     """
     T, row, total = fit.triangle, fit.left, 0.0
     ridge_triangle(
@@ -55,7 +57,8 @@ def inflation(fit, m):
 def fit_members(tree, level):
     """Fit the node of the level within the bounds, from its coefficients ``inside`` on.
 
-    Its mask is set. Writes ``inside``, ``value`` and ``own`` of the level.
+    On entry its mask is set, and ``inside`` of the level holds coefficients within the bounds.
+    Writes ``inside``, ``value`` and ``own`` of the level.
     """
     within, first, n = tree.within, tree.first, 0
     fit, now = within.fit, tree.lists.now[0]
@@ -109,7 +112,7 @@ def fit_child(tree, level, j, size, low):
     On entry its mask is in ``lists.support``, and ``child_loss`` holds the loss of its ridge fit.
     Writes ``child_value``, and the fit to the level below.
 
-    size, low: Members of the child, and the least wanted size that the child reaches.
+    size, low: The size of the child, and the least wanted size that the child reaches.
     Returns: Whether the child improves its own size, and whether a support below the child may
         improve size ``low``.
     """

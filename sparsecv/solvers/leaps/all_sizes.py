@@ -104,7 +104,7 @@ class SizesTree:
 
     @property
     def n_bytes(self) -> float:
-        """Memory that the tree holds."""
+        """Bytes of the tree's arrays (:attr:`Leaps.n_bytes`); 0 where no tree has room."""
         return float(self.tree.n_bytes)
 
     def run(self, limits: Limits, wanted: NDArray[np.bool_] | None = None) -> list[Answer]:
@@ -271,7 +271,11 @@ _EitherTree = Leaps | _Unsearched
 
 
 def only_support(problem: SparseRidgeProblem, support: NDArray[np.intp]) -> Answer:
-    """The answer of the only support that the constraints allow."""
+    """The answer of a support that no other can beat, from its own fit alone.
+
+    That is the only support that the constraints allow or, without bounds on coefficients, that of
+    all columns. The status is OPTIMAL, or PRECISION where rounding hides too much of the objective.
+    """
     objective, bound = problem.objective(support), support_bound(problem, support)
     bound = max(bound - problem.data_loss(objective, support.size), 0.0)
     margin = np.array(objective - bound)

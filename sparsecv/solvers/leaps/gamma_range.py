@@ -85,8 +85,9 @@ class NearBest:
     ) -> NDArray[np.intp]:
         """Search one tree, and enter its lists in the arrays of this record if it was finished.
 
-        at_half, shape (problems,): Lower bounds on the objectives at half of this γ, if any.
+        The lists stay empty where a limit ends the search.
 
+        at_half, shape (problems,): Lower bounds on the objectives at half of this γ, if any.
         wanted, shape (sizes, problems): Sizes wanted of each problem: of one problem, or of
             problems that each lack a row. Every size that some problem wants is searched for every
             problem that wants some size.
@@ -206,6 +207,7 @@ class Decomposed:
     """The decompositions of some problems' rows on supports of one size that were made so far.
 
     problems, rows: The problems, and what :func:`stacked_rows` gives of them.
+    size: The supports have at most so many columns.
     """
 
     def __init__(self, problems: Sequence[SparseRidgeProblem], rows: Array, size: int) -> None:

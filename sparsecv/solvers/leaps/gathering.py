@@ -247,7 +247,8 @@ class _Known:
     """Supports that a search knows, with their objectives f and values w·f.
 
     problem: The problem at its own γ.
-    off: What rounding, and a working γ, may add to each objective.
+    off: What rounding, and a working γ, may add to each objective. It is empty until a search has
+        ended, and :meth:`within` and :meth:`doubtful` are for afterwards.
     """
 
     def __init__(self, problem: SparseRidgeProblem, members: Members) -> None:

@@ -224,9 +224,10 @@ class _Search:
             gathering.region[i, : len(left)], gathering.n_region[i] = left, len(left)
 
     def limit_polynomials(self, tree: Leaps, least: Array) -> Array:
-        """Write below which polynomials supports may win.
+        """Write to ``gathering.wins`` below which polynomials supports may win.
 
-        :meth:`doubts` says what rounding and the working γ add.
+        Its row s is for supports of at least s units; nothing is below the rows of sizes that no
+        support of finite weight reaches. :meth:`doubts` says what rounding and the working γ add.
 
         least, shape (m + 1,): The least weights of supports of at least 0, 1, …, m units.
         Returns, shape (d,): Beyond plus and minus this v they may add more than 1e-4 of S's

@@ -103,7 +103,10 @@ class TreeTable:
         return turned if self._kept is None else turned[:, self._kept]
 
     def rows(self, rows: Array) -> Array:
-        """Rows of the problem, shape (n, columns of the problem), as rows of the tree's columns."""
+        """Rows of the problem, shape (n, columns of the problem), as rows of the tree's columns.
+
+        Where units are turned, the rows are turned with them.
+        """
         if not self._turns:
             return rows[:, self.columns]
         return self._turned(rows[:, self.problem.constraints.left.columns])
@@ -117,7 +120,10 @@ class TreeTable:
         return GramForm.of(self.problem, self.columns)
 
     def members(self, support: NDArray[np.intp]) -> NDArray[np.intp]:
-        """The units of the tree that columns of the problem belong to, increasing."""
+        """The units of the tree that columns of the problem belong to, increasing.
+
+        Units of the problem that the tree leaves out are left out here as well.
+        """
         found = self.place[self.problem.constraints.units(support)]
         return found[found >= 0]
 

@@ -43,7 +43,8 @@ class DeletedFits(NamedTuple):
 
     Every array has shape (n,). ``residual[i]`` = t_i − z_iᵀβ^(−i); ``gain[i]`` is yᵀy without row i
     less ``objective[i]``; ``rounding[i]`` is the error that ``objective[i]``, a difference, may
-    have.
+    have. ``one_minus_leverage[i]`` is 1 − h_i of the fit on all rows, or 0 for every row where
+    columns may depend on each other.
     """
 
     objective: Array
@@ -292,8 +293,9 @@ def deleted_fits(
     problem: The problem with all rows; its τ is not used.
     support, shape (s,).
     rows, targets, shape (n, p) and (n,): Rows of the problem, each deleted alone.
-    Returns: Fits that lose their digits where ``one_minus_leverage`` is near 0; it is 0 for every
-        row where columns of the support may depend on each other.
+    Returns: Fits that lose their digits where ``one_minus_leverage`` is near 0. At γ = 0 they are
+        those of the :func:`spanning_columns`; ``one_minus_leverage`` is 0 for every row where even
+        these may depend on each other, or columns at another γ.
     """
     s = support.size
     R, inflation, surely_independent = problem.sure_factor(support)
@@ -332,7 +334,11 @@ def deleted_fits(
 
 
 def spanning_columns(problem: SparseRidgeProblem, support: NDArray[np.intp]) -> NDArray[np.intp]:
-    """At γ = 0 columns of a support that fit as much as all of it; else the support."""
+    """At γ = 0 columns of a support that fit as much as all of it; else the support.
+
+    The columns increase. Those left out keep at most ``DEPENDENT_SHARE`` of their length, the
+    columns that stay projected out, as QR with pivots finds it.
+    """
     if problem.given_gamma > 0.0:
         return support
     columns = problem.triangle[:, support]

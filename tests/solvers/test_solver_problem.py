@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from support.brute_force import Data, exact_objectives, fit_rounding, ridge, value
 from support.problems import gram_of, plain, problem_of, ugly
 
+from sparsecv.errors import InputError
 from sparsecv.solvers import SparseRidgeProblem
 
 X0 = np.arange(12.0).reshape(4, 3) ** 1.5
@@ -60,6 +61,17 @@ def test_columns_in_any_order_give_the_same_fit() -> None:
     a, b = problem.fit([1, 3, 5]), problem.fit(np.array([5, 1, 3]))
     np.testing.assert_allclose(a.coef, b.coef[[1, 2, 0]], rtol=1e-12)
     assert a.objective == pytest.approx(b.objective, rel=1e-13)
+
+
+@pytest.mark.parametrize(
+    "support", [[-1], [3], [0.7], [1, 1], [True, False, True], ["a"], [None], [np.nan], [2**63]]
+)
+def test_a_support_lists_different_columns(support: list[Any]) -> None:
+    problem = SparseRidgeProblem(np.eye(3), np.array([1.0, 3.0, 2.0]), gamma=1.0, tau=2)
+    problem.fit([2])
+    for asked in (problem.fit, problem.objective):
+        with pytest.raises(InputError, match=r"different columns in 0\.\.2; got"):
+            asked(support)
 
 
 @given(data=ugly(max_columns=5, max_rows=6, mild=True, zero=False), draw=st.data())

@@ -582,31 +582,43 @@ class SparseRidgeProblem:
         return R, inflation, independent_columns(inflation, LEAST_SINGULAR_VALUE_OF_QUICK_FITS)
 
     def fit(self, support: ArrayLike) -> SubsetFit:
-        """Ridge fit on ``support``; ``coef`` has the order of ``support``.
+        """Ridge fit at the given γ on ``support``; ``coef`` has the order of ``support``.
 
         The fit is computed by QR of [X_S; √(γ/2) I] and not from the Gram matrix. All objectives
-        and coefficients that are reported come from this function.
+        and coefficients that are reported come from this function. Coefficients are within their
+        bounds; τ and the other constraints are not looked at.
 
         Parameters
         ----------
         support : array of int
+            Different columns in 0..p−1, in any order; none is a support, too.
 
         Returns
         -------
         SubsetFit
 
+        Raises
+        ------
+        InputError
+            ``support`` lists something else, or a column twice.
         """
         return self.fit_and_factor(support)[0]
 
     def fit_and_factor(self, support: ArrayLike) -> tuple[SubsetFit, Array]:
         """What :meth:`fit` gives, and the :meth:`factor` at the given γ that it comes from."""
-        columns = np.asarray(support, dtype=np.intp).ravel()
-        if columns.size == 0:
+        given = np.asarray(support).ravel()
+        if given.size == 0:
             return SubsetFit(np.empty(0), self.yy, 0.0), np.full((1, 1), math.sqrt(self.yy))
+        columns = given.astype(np.intp) if given.dtype.kind in "iu" else np.full(1, -1)
         key = columns.tobytes()
         known = self._last_fit  # Callers often ask for the objective and then the coefficients.
         if known is not None and known[0] == key:
             return known[1:]
+        listed = columns.tolist()
+        if min(listed) < 0 or max(listed) >= self.p or len(set(listed)) < len(listed):
+            raise InputError(
+                f"a support must list different columns in 0..{self.p - 1}; got {given.tolist()}"
+            )
         ridge, asked = self.given_gamma / 2.0, self.constraints
         bounds = (asked.lower[columns], asked.upper[columns]) if asked.bounded else None
         R = augmented_triangle(self.data, columns, ridge)
@@ -615,15 +627,21 @@ class SparseRidgeProblem:
         return fit, R
 
     def objective(self, support: ArrayLike) -> float:
-        """f_S(γ): the least objective over coefficients supported on ``support``.
+        """f_S(γ): the least objective at the given γ over coefficients that are 0 off ``support``.
 
         Parameters
         ----------
         support : array of int
+            Different columns in 0..p−1, as :meth:`fit` takes them.
 
         Returns
         -------
         float
+
+        Raises
+        ------
+        InputError
+            ``support`` lists something else, or a column twice.
         """
         return self.fit(support).objective
 

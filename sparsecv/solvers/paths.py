@@ -416,7 +416,8 @@ def support_path(
     gammas : sequence of float
         Ridge weights, best in order: trees start from the γ before.
     sizes : sequence of int
-        In 0..p, increasing. The size 0 has one support, which needs no search.
+        In 0..p; the path has them in increasing order, each once. The size 0 has one support,
+        which needs no search.
     solver : str
         "exact" solves every problem to optimality. "heuristic" proves nothing: it finds supports by
         forward steps and swaps (:class:`SupportGrower`), at every γ independently. "rounding" takes
@@ -443,7 +444,7 @@ def support_path(
     Raises
     ------
     ValueError
-        Sizes out of 0..p, γ < 0, or an unknown solver.
+        Sizes out of 0..p or not whole, γ < 0 or not finite, or an unknown solver.
 
     Examples
     --------
@@ -456,10 +457,13 @@ def support_path(
     """
     if solver not in SOLVERS:
         raise ValueError(f"solver must be one of {', '.join(SOLVERS)}; got {solver!r}")
-    every = np.asarray(sizes)
-    some = every[1:] if every.size and every.flat[0] == 0 else every
+    every = some = np.asarray(sizes)
+    if every.dtype.kind in "iu":
+        every = np.unique(every)
+        some = every[1:] if (every[:1] == 0).all() else every
     if every.size == 1 and some.size == 0:
-        given, no_size = np.asarray(gammas, dtype=np.float64), np.empty(0, dtype=np.intp)
+        given = np.array([problem.replace(gamma=float(gamma)).given_gamma for gamma in gammas])
+        no_size = np.empty(0, dtype=np.intp)
         none = np.empty((given.size, 0, 0), dtype=np.int64)
         return SupportPath.empty(given, no_size, none).after_no_column(problem)
     path, limits = PathProblem(problem, gammas, some, listed, grown), limits or Limits()

@@ -131,6 +131,26 @@ def test_a_limit_of_nodes_ends_all_searches_of_a_gamma(stand_in: StandIn) -> Non
     assert (path.objective[0] >= best * np.array(1.0 - 1e-12)).all()
 
 
+@pytest.mark.parametrize("gamma", [-1.0, np.nan, np.inf])
+@pytest.mark.parametrize("sizes", [[0], [1], [0, 1]])
+def test_a_path_refuses_a_gamma_below_0_at_every_size(gamma: float, sizes: list[int]) -> None:
+    problem = SparseRidgeProblem(np.eye(3), np.array([1.0, 3.0, 2.0]), gamma=1.0, tau=2)
+    with pytest.raises(ValueError, match="gamma must be a finite number >= 0"):
+        support_path(problem, [gamma], sizes)
+
+
+def test_a_path_has_every_size_asked_for_once_and_in_order() -> None:
+    problem = SparseRidgeProblem(np.eye(3), np.array([1.0, 3.0, 2.0]), gamma=1.0, tau=2)
+    for sizes in ([2, 0, 1], [0, 0, 1, 2], [[0, 1], [2, 2]]):
+        path = support_path(problem, [1.0], sizes)
+        assert path.sizes.tolist() == [0, 1, 2]
+        assert [one.tolist() for one in path.at(0)] == [[], [1], [1, 2]]
+    assert support_path(problem, [1.0], 0).sizes.tolist() == [0]
+    for wrong in ([0.0], [False], [0.0, 1.0]):
+        with pytest.raises(ValueError, match="sizes must be whole numbers"):
+            support_path(problem, [1.0], wrong)
+
+
 def test_columns_of_zeros() -> None:
     X, y, _ = plain(1, 9, 4)
     X[:, 2] = 0.0

@@ -69,9 +69,15 @@ def test_columns_in_any_order_give_the_same_fit() -> None:
 def test_a_support_lists_different_columns(support: list[Any]) -> None:
     problem = SparseRidgeProblem(np.eye(3), np.array([1.0, 3.0, 2.0]), gamma=1.0, tau=2)
     problem.fit([2])
-    for asked in (problem.fit, problem.objective):
+    for asked in (problem.fit, problem.objective, problem.factor):
         with pytest.raises(InputError, match=r"different columns in 0\.\.2; got"):
             asked(support)
+
+
+def test_constraints_of_another_type_are_refused() -> None:
+    rules: Any = {"include": [0]}
+    with pytest.raises(InputError, match="constraints must be None or"):
+        SparseRidgeProblem(np.eye(3), np.ones(3), gamma=1.0, tau=2, constraints=rules)
 
 
 @given(data=ugly(max_columns=5, max_rows=6, mild=True, zero=False), draw=st.data())

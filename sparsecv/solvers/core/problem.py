@@ -77,8 +77,8 @@ class SparseRidgeProblem:
         Shapes that do not match, values that are not finite or cannot be squared, γ < 0 or τ out of
         range.
     InputError
-        Columns that are unknown, constraints that no support of τ columns obeys, or X and y whose
-        product is too small or too large; also a ValueError.
+        Columns that are unknown, constraints of another type or that no support of τ columns obeys,
+        or X and y whose product is too small or too large; also a ValueError.
 
     Notes
     -----
@@ -116,6 +116,9 @@ class SparseRidgeProblem:
         largest = np.maximum(rows.max(axis=0), -rows.min(axis=0))
         if not np.isfinite(largest).all():
             raise ValueError("X and y must be finite: remove or impute NaN and infinite values")
+        if not (constraints is None or isinstance(constraints, Constraints)):
+            what = "constraints must be None or sparsecv.Constraints(include=..., ...)"
+            raise InputError(f"{what}; got {constraints!r}")
         labels = None if names is None else [str(name) for name in names]
         for j in np.flatnonzero(
             (largest > SQUARABLE) | (largest > 0.0) & (largest < 1.0 / SQUARABLE)
@@ -554,15 +557,20 @@ class SparseRidgeProblem:
         Parameters
         ----------
         columns : array of int, shape (s,), optional
-            By default all p columns, in their order.
+            Different columns, in any order; by default all p columns, in their order.
         gamma : float, optional
             By default the γ that searches work with.
 
         Returns
         -------
         ndarray, shape (s + 1, s + 1)
+
+        Raises
+        ------
+        InputError
+            ``columns`` are not different whole numbers in 0..p−1.
         """
-        chosen = np.arange(self.p) if columns is None else np.asarray(columns, dtype=np.intp)
+        chosen = np.arange(self.p) if columns is None else different_columns(self.p, columns)
         return augmented_triangle(self.data, chosen, (self.gamma if gamma is None else gamma) / 2.0)
 
     def holds_tree(self) -> bool:
@@ -606,19 +614,13 @@ class SparseRidgeProblem:
 
     def fit_and_factor(self, support: ArrayLike) -> tuple[SubsetFit, Array]:
         """What :meth:`fit` gives, and the :meth:`factor` at the given γ that it comes from."""
-        given = np.asarray(support).ravel()
-        if given.size == 0:
+        columns = different_columns(self.p, support)
+        if columns.size == 0:
             return SubsetFit(np.empty(0), self.yy, 0.0), np.full((1, 1), math.sqrt(self.yy))
-        columns = given.astype(np.intp) if given.dtype.kind in "iu" else np.full(1, -1)
         key = columns.tobytes()
         known = self._last_fit  # Callers often ask for the objective and then the coefficients.
         if known is not None and known[0] == key:
             return known[1:]
-        listed = columns.tolist()
-        if min(listed) < 0 or max(listed) >= self.p or len(set(listed)) < len(listed):
-            raise InputError(
-                f"a support must list different columns in 0..{self.p - 1}; got {given.tolist()}"
-            )
         ridge, asked = self.given_gamma / 2.0, self.constraints
         bounds = (asked.lower[columns], asked.upper[columns]) if asked.bounded else None
         R = augmented_triangle(self.data, columns, ridge)
@@ -687,6 +689,20 @@ def checked_support(p: int, support: ArrayLike) -> NDArray[np.intp]:
     if given.size and not _whole_numbers(given, 0, p - 1):
         raise ValueError(f"a warm start must list columns in 0..{p - 1}; got {given.tolist()}")
     return np.unique(given).astype(np.intp)
+
+
+def different_columns(p: int, support: ArrayLike) -> NDArray[np.intp]:
+    """The columns of a support in the order given, which may be none.
+
+    Raises InputError: They are not different whole numbers in 0..p−1.
+    """
+    given = np.asarray(support).ravel()
+    if not (listed := given.tolist()):
+        return np.empty(0, dtype=np.intp)
+    whole = given.dtype.kind in "iu" and min(listed) >= 0 and max(listed) < p
+    if not whole or len(set(listed)) < len(listed):
+        raise InputError(f"a support must list different columns in 0..{p - 1}; got {listed}")
+    return given.astype(np.intp)
 
 
 def _whole_numbers(given: NDArray[Any], low: int, high: int) -> bool:

@@ -244,7 +244,7 @@ class UnitConstraints:
         return [int(u) for u in free[np.argsort(-self.cost[free], kind="stable")]]
 
     def count_models(self, size: int) -> int:
-        """How many supports :meth:`models` names at most."""
+        """How many supports :meth:`models` names at most; 0 for a size below ``min_size``."""
         free, room = self._choosable, size - self.min_size
         if not self.weighted:
             return comb(len(free), max(room, 0))
@@ -259,6 +259,8 @@ class UnitConstraints:
 
         Where a unit counts more than once, these are the supports of at most the size that no
         further unit fits into, as others are no better.
+
+        size: At least ``min_size``.
         """
         inside, free = np.flatnonzero(self.include).tolist(), self._choosable
         room = size - self.min_size
@@ -301,7 +303,7 @@ class UnitConstraints:
         return not ((inside & self.exclude).any() or (self.include & ~inside).any())
 
     def mask(self, support: ArrayLike) -> np.uint64:
-        """The units of a support, of at most 64 units, as the bits of a number."""
+        """The units of a support as the bits of a number; there are at most 64 units in all."""
         bits = np.uint64(1) << self.units(support).astype(np.uint64)
         return np.uint64(np.bitwise_or.reduce(bits))
 
@@ -345,7 +347,10 @@ class UnitConstraints:
         )
 
     def most_columns(self, size: int) -> int:
-        """The largest number of columns of a model of at most a size."""
+        """A bound on the number of columns of a model of at most a size.
+
+        It is attained where no unit is included; included units are not looked at.
+        """
         widths = np.bincount(self.unit[~self.exclude[self.unit]], minlength=self.n_units)
         if not self.weighted:
             return int(np.sort(widths)[::-1][:size].sum())

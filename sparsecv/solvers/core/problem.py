@@ -62,7 +62,7 @@ class SparseRidgeProblem:
         The ridge weight that searches work with, and the one that was given; they differ where a γ
         of 0, or one that is lost beside the columns, is replaced by a tiny one.
     tau : int
-        Largest support size.
+        Largest support size: what the units of a support may count together, a column by default.
     constraints : UnitConstraints
         What is asked of the columns.
     data : Rows
@@ -163,12 +163,12 @@ class SparseRidgeProblem:
         tau: int | None = None,
         constraints: UnitConstraints | None = None,
     ) -> SparseRidgeProblem:
-        """The problem of rows of [X y], which are neither copied nor looked at.
+        """The problem of rows of [X y], which are not copied; ``given`` is None.
 
         Parameters
         ----------
         data : Rows
-            Finite; nobody may change them.
+            Finite, which is not checked; nobody may change them.
         gamma : float
         tau : int, optional
             By default the least size that the constraints allow, which is 1 without constraints.
@@ -177,6 +177,11 @@ class SparseRidgeProblem:
         Returns
         -------
         SparseRidgeProblem
+
+        Raises
+        ------
+        ValueError
+            γ, τ or the constraints as for the class, or products that are out of range.
         """
         if tau is None:
             tau = 1 if constraints is None else max(1, constraints.min_size)
@@ -233,16 +238,24 @@ class SparseRidgeProblem:
         return self
 
     def replace(self, *, gamma: float | None = None, tau: int | None = None) -> SparseRidgeProblem:
-        """The problem at another γ or τ; both problems share the data.
+        """The problem at another γ or τ; both problems share the data and the constraints.
 
         Parameters
         ----------
         gamma : float, optional
+            By default the γ that was given for this problem.
         tau : int, optional
+            By default that of this problem.
 
         Returns
         -------
         SparseRidgeProblem
+            The problem itself where neither number changes.
+
+        Raises
+        ------
+        ValueError
+            γ or τ as for the class.
         """
         made = self.from_rows(
             self.data,
@@ -270,8 +283,10 @@ class SparseRidgeProblem:
     def at_unit_length(self) -> SparseRidgeProblem:
         """At γ = 0 the problem with columns of about length 1, of the same optima; else itself.
 
-        Where columns of about one length are dependent and γ is tiny, the problem that is returned
-        has the working γ that leaves bounds the most digits.
+        Coefficients there are those here times the lengths that columns are divided by, and bounds
+        on coefficients are multiplied likewise. Where columns of about one length are dependent and
+        γ is tiny, the problem that is returned has the working γ that leaves bounds the most
+        digits.
 
         Returns
         -------
@@ -298,10 +313,12 @@ class SparseRidgeProblem:
         Parameters
         ----------
         coef : array, shape (p,)
+            β, in the units of this problem's columns.
 
         Returns
         -------
         SparseRidgeProblem
+            Of the same τ and constraints; the γ that searches work with counts as its given γ.
         """
         data = self.data.predicting(np.asarray(coef))
         asked: dict[str, Any] = {"tau": self.tau, "constraints": self.constraints}
@@ -334,7 +351,10 @@ class SparseRidgeProblem:
 
     @property
     def triangle(self) -> Array:
-        """A factor of [X y] with at most p + 1 rows."""
+        """A factor of [X y] with at most p + 1 rows: [X y] itself where it has no more.
+
+        The factor is upper triangular only where [X y] had more rows, or is triangular itself.
+        """
         return self.data.triangle
 
     def data_loss(self, upper: float, size: int | None = None, given_gamma: bool = False) -> float:
@@ -406,6 +426,7 @@ class SparseRidgeProblem:
     def _reach(self) -> float:
         """A bound on the length of coefficients of optimal fits, at γ = 0 and columns of length 1.
 
+        The bound is ∞ where nothing is known of dependent columns.
         Fits with bounds on their coefficients explain at most ‖Xβ‖ ≤ 2|y|, others at most |y|. A
         dependence between columns that have no bounds leaves the shortest fit no part along it.
         Along any other dependence β moves until a further coefficient is at a bound, so that the
@@ -453,7 +474,10 @@ class SparseRidgeProblem:
 
     @property
     def moved(self) -> float:
-        """By what columns of length 1 move until those that nearly depend on others do depend."""
+        """By what columns of length 1 move until those that nearly depend on others do depend.
+
+        That is a bound on the spectral norm of the change of all columns together.
+        """
         return self.data.unit.independence(self.constraints.atoms).moved
 
     def longest_coefficients(self, stretch: float = 1.0) -> float:
@@ -664,9 +688,11 @@ class SparseRidgeProblem:
 
 
 def checked_sizes(problem: SparseRidgeProblem, sizes: ArrayLike | None) -> NDArray[np.intp]:
-    """The wanted support sizes, increasing and distinct; 1..τ by default.
+    """The wanted support sizes, increasing and distinct.
 
-    Raises ValueError: No sizes, sizes that are not whole numbers, or a size outside 1..p.
+    sizes: By default all from 1, or from what the included columns count, to τ.
+    Raises ValueError: No sizes, sizes that are not whole numbers, a size outside 1..p, or a size
+        that the constraints do not allow.
     """
     least = max(1, problem.constraints.min_size)
     given = np.arange(least, problem.tau + 1) if sizes is None else np.asarray(sizes)
@@ -681,7 +707,7 @@ def checked_sizes(problem: SparseRidgeProblem, sizes: ArrayLike | None) -> NDArr
 
 
 def checked_support(p: int, support: ArrayLike) -> NDArray[np.intp]:
-    """The columns of a warm start, increasing and distinct.
+    """The columns of a warm start, increasing and distinct; a column may be named twice.
 
     Raises ValueError: Columns that are not whole numbers, or a column outside 0..p−1.
     """

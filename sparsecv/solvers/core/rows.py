@@ -224,7 +224,10 @@ class Rows:
 
     @cached
     def triangle(self) -> Array:
-        """A factor with at most as many rows as columns."""
+        """A factor with at most as many rows as columns: ``rows`` where they are no more.
+
+        Only a factor that is made here, or was made when the table was taken, is triangular.
+        """
         return self.rows if self.rows.shape[0] <= self.rows.shape[1] else triangle_of(self.rows)
 
     @cached

@@ -31,18 +31,22 @@ class SupportPath:
     Attributes
     ----------
     gammas : ndarray, shape (γ,)
+        The ridge weights as they were given, in the order in which they were answered.
     sizes : ndarray of int, shape (τ,)
+        The support sizes, increasing and distinct.
     supports : ndarray of int, shape (γ, τ, most)
         Increasing columns, ended by −1.
     coef : ndarray, shape (γ, τ, most)
-        In the order of the supports.
+        In the order of the supports, 0 beyond their ends.
     objective, lower_bound : ndarray, shape (γ, τ)
-        Of eq. (1), first paper, from a QR of the support; proved bounds, 0 where there is none.
+        The objective of eq. (1), first paper, from a QR of the support; and a proved lower bound on
+        the objectives of all supports of the size, 0 where there is none.
     proved : ndarray of bool, shape (γ, τ)
         The support is optimal.
     searched : ndarray of bool, shape (γ, τ)
         Something was branched on for this size.
     n_nodes, n_trees : ndarray of int, shape (γ,)
+        Nodes whose bounds were computed, and trees that were searched, for all sizes together.
     status : Status
         Optimal where everything is proved, else the limit that was met; unproved without one.
     unfinished : dict of int to list of Answer
@@ -72,7 +76,10 @@ class SupportPath:
     def empty(
         cls, gammas: Array, sizes: NDArray[np.intp], supports: NDArray[np.int64]
     ) -> SupportPath:
-        """A path of these supports, of which no fit and no bound is known."""
+        """A path of these supports, of which no fit and no bound is known.
+
+        sizes, shape (τ,): The sizes along the second axis of ``supports``.
+        """
         shape = supports.shape[:2]
         return cls(
             gammas=gammas,
@@ -133,7 +140,7 @@ class SupportPath:
         return [row[row >= 0] for row in self.supports[g].astype(np.intp)]
 
     def stopped(self, g: int) -> Status | None:
-        """How the search of all sizes at the g-th γ ended if it was left; None where none was."""
+        """How the searches at the g-th γ ended, if they left a size unproved; else None."""
         answers = self.unfinished.get(g)
         return None if answers is None else Status.worst(one.status for one in answers)
 
@@ -148,7 +155,7 @@ class SupportPath:
         return np.unique(self.supports[self.supports >= 0]).astype(np.intp)
 
     def predict(self, rows: Array, columns: NDArray[np.intp] | None = None) -> Array:
-        """Predictions, shape (γ, τ, r), at rows of shape (r, p).
+        """Predictions, shape (γ, τ, r), at rows of shape (r, p); no intercept is added.
 
         columns, shape (c,): The columns that the rows have where these are fewer, shape (r, c):
             increasing, with those of :attr:`used` among them.

@@ -62,3 +62,14 @@ def test_values_that_can_be_squared_are_solved(factor: float) -> None:
     found = solve(SparseRidgeProblem(factor * X, y, gamma=0.0, tau=2))
     assert found.support.tolist() == plain.support.tolist()
     assert found.objective == pytest.approx(plain.objective, rel=1e-9)
+
+
+@pytest.mark.parametrize(("short", "long"), [(1e-75, 1e80), (1e-148, 1e12), (1e-10, 1e146)])
+def test_columns_too_short_beside_y_are_refused(short: float, long: float) -> None:
+    """Squares of their coefficients, or the inverse of γ/2, are no numbers of 64 bits."""
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((20, 12))
+    y = X[:, [3, 5, 8, 11]] @ [2.0, -1.0, 1.0, 0.5] + 0.3 * rng.standard_normal(20)
+    for gamma in (0.0, 1.0):
+        with pytest.raises(InputError, match="rescale them"):
+            SparseRidgeProblem(short * X, long * y, gamma=gamma * short**2, tau=3)

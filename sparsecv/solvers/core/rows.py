@@ -279,9 +279,12 @@ class Rows:
         """Whether bounds would lose digits, as squares of products of X and y under- or overflow.
 
         The length of y times that of the longest column must be 0, or between ``LEAST_PRODUCT`` and
-        ``MOST_PRODUCT``.
+        ``MOST_PRODUCT``. The longest column must have at least the length ``LEAST_PRODUCT``, and at
+        least that share of the length of y: a tree divides by γ/2, and squares coefficients.
         """
         lengths = math.sqrt(float(self.squares.max(initial=0.0))), math.sqrt(self.yy)
+        if 0.0 < lengths[0] < LEAST_PRODUCT * max(lengths[1], 1.0):
+            return True
         if min(lengths) > 0.0:
             return not LEAST_PRODUCT <= lengths[0] * lengths[1] <= MOST_PRODUCT
         return bool((lengths[0] == 0.0 and self.X.any()) or (lengths[1] == 0.0 and self.y.any()))

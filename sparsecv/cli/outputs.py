@@ -35,13 +35,14 @@ def refuse_unwritable(asked: SimpleNamespace) -> None:
         with file_faults(f"--{option} {path}"):
             if path.is_dir() or not path.absolute().parent.is_dir():
                 raise InputError(f"--{option} {path}: not a file in an existing folder")
-            if path.resolve() in options:
-                other = options[path.resolve()]
+            target = path.resolve()  # A link to a file that does not exist yet stays a link.
+            if target in options:
+                other = options[target]
                 raise InputError(f"--{other} and --{option} name the same file {path}")
-            options[path.resolve()] = option
-            existed = path.exists()
-            if str(path) == "-" or (existed and not path.is_file()):
+            options[target] = option
+            existed = target.exists()
+            if str(path) == "-" or (existed and not target.is_file()):
                 continue  # Standard output, or a device or pipe, which is opened once.
-            path.open("ab").close()  # A file that exists keeps what it holds until it is written.
+            target.open("ab").close()  # A file that exists keeps what it holds until it is written.
             if not existed:
-                path.unlink()
+                target.unlink()

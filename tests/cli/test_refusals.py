@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -224,3 +225,14 @@ def test_what_is_unusual_is_no_fault(capsys: Capture) -> None:
         assert main([*command.split(), "--quiet"]) == 0
     assert capsys.readouterr() == ("", "")
     complaint(capsys, ["cv", "two.csv"], ["5 folds"])
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need rights there")
+def test_a_link_to_a_file_that_does_not_exist_yet_stays(tmp_path: Path, capsys: Capture) -> None:
+    """Whether a file can be written is tried before the work, and leaves nothing behind."""
+    link = tmp_path / "link.json"
+    link.symlink_to(tmp_path / "file.json")
+    write_csv(Path("t.csv"), *growing_columns())
+    complaint(capsys, ["cv", "t.csv", "--tau", "99", "--json", str(link)], ["tau"])
+    assert link.is_symlink()
+    assert not link.exists()

@@ -125,7 +125,7 @@ def leaves_of(form: Form, support: NDArray[np.intp], raised: float) -> Leaves:
     The coefficients of the leaves are those that :class:`Form` says leaves have: they belong to the
     columns of all rows, and not to the problem's columns.
 
-    support: The incumbent.
+    support: The incumbent, of τ columns.
     raised: A node becomes a leaf where its bound reaches 1 + ``raised`` times the objective of
         ``support``. The number may be negative.
     Raises InputError: The search ends at a limit, of time or of leaves.
@@ -182,6 +182,7 @@ def points_of(
 ) -> tuple[list[Token], NDArray[np.bool_]]:
     """The rounded coefficients of every leaf, and for which problems they close all leaves.
 
+    forms: All at the same τ.
     goals, known: What bounds have to exceed, and the supports of the size that need not, for every
         problem.
     """
@@ -249,6 +250,8 @@ def refuse(problem: SparseRidgeProblem, least_squares: bool = False) -> None:
     """Refuse a problem that certificates do not serve.
 
     least_squares: Whether γ = 0 is served.
+    Raises InputError: The problem has constraints, a γ of 0 or lost beside the columns, or more
+        than ``MAX_COLUMNS_CERTIFIED`` columns.
     """
     problem.refuse_constraints("a certificate")
     served = least_squares and problem.given_gamma == 0.0
@@ -511,7 +514,12 @@ def _block(
 
 
 def given_certificate(problem: SparseRidgeProblem, support: NDArray[np.intp]) -> Certificate:
-    """The certificate of a problem that was made from X and y."""
+    """The certificate that no other support of τ columns is better by the share ``SHARE``.
+
+    support: The proved optimum, of at most τ columns.
+    Raises InputError: The problem was not made from X and y, certificates do not serve it, γ is 0,
+        rounding hides the proof, or its tree is too large.
+    """
     if problem.given is None:
         raise InputError("a certificate needs a problem that was made from X and y")
     listing = Listing.of_support(problem, support)

@@ -56,7 +56,7 @@ class PathProblem:
     A solver answers one γ after the other. Supports of all γ are fitted together at the end, as
     that is several times faster; until then a bound by a tree is kept without an objective.
 
-    problem: Gives the data and the constraints on columns.
+    problem: Gives the data and the constraints on columns; its γ and τ are not used.
     sizes, shape (τ,): The support sizes, increasing and distinct.
     at: The problem at every γ, in the order in which they are answered.
     found: The path. Solvers write its rows, and :meth:`fitted` completes it.
@@ -102,9 +102,10 @@ class PathProblem:
     def grown(self, g: int, limits: Limits) -> Supports:
         """Good supports at the g-th γ, by forward steps and swaps, shape (τ, most).
 
-        A row lists the columns of one size, ended by −1. The search gets an equal share of the time
-        that is left, without a node limit. At the first γ it gets ``LEAST_SECONDS_AT_FIRST_GAMMA``
-        even if no time is left, and never goes on beyond the latest end that the limits allow.
+        Nothing is taken over from another γ. A row lists the columns of one size, ended by −1. The
+        search gets an equal share of the time that is left, without a node limit. At the first γ it
+        gets ``LEAST_SECONDS_AT_FIRST_GAMMA`` even if no time is left, and never goes on beyond the
+        latest end that the limits allow.
         """
         limits = limits.share(len(self.at) - g)
         left, sizes = limits.remaining(), self.sizes.tolist()
@@ -127,7 +128,9 @@ class PathProblem:
     ) -> None:
         """Enter what a search has found at the g-th γ.
 
-        where, shape (τ,): The sizes that it has searched, all by default.
+        answers: One for every size that was searched, in increasing order; their nodes are those
+            of all these sizes together.
+        where, shape (τ,): Marks these sizes; by default all.
         """
         found = self.found
         found.supports[g, where] = stacked(
@@ -147,7 +150,9 @@ class PathProblem:
     def pass_over(self, g: int, limits: Limits, reached: Status) -> None:
         """Answer the g-th γ where a limit was reached before: by the supports of the nearest γ.
 
-        At the first γ supports are grown.
+        The nearest γ, by its logarithm, is one of those before. At the first γ supports are grown.
+
+        reached: How work ends at that limit, which :meth:`note` takes into the path's status.
         """
         supports = self.found.supports
         if g == 0:
@@ -180,7 +185,9 @@ class PathProblem:
     def _tree_bounds(self, some: NDArray[np.intp], objective: Array) -> Array:
         """What trees of all sizes bound objectives by, less rounding, at some γ; 0 by nothing.
 
-        objective, shape (some, τ): Of the supports.
+        some, shape (s,): Positions of the γ.
+        objective, shape (s, τ): The objectives of the supports at these γ.
+        Returns: The bounds, shape (s, τ).
         """
         assert self.trees is not None
         tree, at = self.trees.tree, [self.at[g] for g in some.tolist()]
@@ -485,6 +492,7 @@ def path_of_one_tree(
     """Answer every size at the problem's γ by one tree of all sizes, whether it ends or not.
 
     starts: Supports that the tree starts from.
+    Returns: A path of the problem's γ alone.
     """
     path = PathProblem(problem, [problem.given_gamma], sizes)
     path.take(0, best_subsets(path.at[0], sizes=path.sizes, warm_starts=starts, limits=limits))

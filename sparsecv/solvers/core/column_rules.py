@@ -179,6 +179,10 @@ class _Resolver:
             self.place.setdefault(name, j)
 
     def resolve(self, rules: Constraints) -> ResolvedRules:
+        """The constraints that the rules ask for; sizes count units until the rows are known.
+
+        Raises InputError: A column is unknown, or the rules cannot be obeyed together.
+        """
         groups = self.groups(rules.groups)
         made = UnitConstraints.of(
             self.p,
@@ -195,7 +199,11 @@ class _Resolver:
         return f"column {self.names[column]!r}" if self.named else f"column {column}"
 
     def one(self, given: Any, what: str, groups: Groups) -> list[int]:
-        """The columns that one name or position stands for; ``groups`` have names, too."""
+        """The columns that one name or position stands for; ``groups`` have names, too.
+
+        Where a column and a group share a name, the column is meant.
+        Raises InputError: There is no such column.
+        """
         if isinstance(given, str):
             if given in self.place:
                 return [self.place[given]]
@@ -243,7 +251,10 @@ class _Resolver:
         return [j for one in given for j in self.one(one, what, groups)]
 
     def labels(self, given: Any) -> list[Any]:
-        """The labels of groups that are given one for every column."""
+        """The labels of groups that are given one for every column of the table.
+
+        Raises InputError: They are no list, or not as many as the columns.
+        """
         if isinstance(given, str) or not isinstance(given, Iterable):
             raise InputError(f"groups must be labels for all columns or a mapping; got {given!r}")
         values = list(given)
@@ -275,7 +286,10 @@ class _Resolver:
         return found
 
     def units(self, groups: Groups) -> Index:
-        """The number of the unit of every column."""
+        """The number of the unit of every column, shape (p,): the first column of its group.
+
+        Raises InputError: A column is in two groups.
+        """
         unit, taken = np.arange(self.p), dict[int, str]()
         for name, columns in groups.items():
             for j in columns:
@@ -287,7 +301,11 @@ class _Resolver:
         return unit
 
     def intervals(self, rules: Constraints, groups: Groups) -> tuple[Array, Array]:
-        """Lower and upper bounds of all coefficients."""
+        """Lower and upper bounds of all coefficients, shape (p,) each, infinite without a bound.
+
+        Where several entries bound a column, as its own name and its group's do, all of them hold.
+        Raises InputError: An entry is no pair of numbers with low ≤ 0 ≤ high, or names no column.
+        """
         low, high = np.full(self.p, -np.inf), np.full(self.p, np.inf)
         if not (rules.bounds is None or isinstance(rules.bounds, Mapping)):
             raise InputError(f"bounds must map columns to (low, high); got {rules.bounds!r}")

@@ -38,7 +38,9 @@ class FitTable(NamedTuple):
 def fit_supports(
     problem: SparseRidgeProblem, gammas: Array, supports: NDArray[np.int64]
 ) -> tuple[Array, Array]:
-    """Ridge fits on given supports at every γ.
+    """Ridge fits on given supports at every γ, within the problem's bounds on coefficients.
+
+    Supports that compiled code does not fit precisely enough are fitted by ``problem.fit``.
 
     problem: Its γ and τ are not used.
     gammas, shape (γ,).

@@ -158,7 +158,7 @@ class Searched(Protocol):
 
 
 def tree_margin(problem: SparseRidgeProblem, objective: Array, tree: Searched) -> Array:
-    """What rounding in a tree, and a working γ, may add to these objectives."""
+    """What rounding in a tree, and a working γ, may add to these objectives; of the same shape."""
     spread = tree.stretch * coefficient_spread(problem)
     reach, working, updates = tree.reach, working_reach(problem, tree.stretch), 0.0
     if working < reach:
@@ -292,10 +292,10 @@ def all_certain(problem: SparseRidgeProblem, spread: float) -> bool:
 
 
 def attained_margin(problem: SparseRidgeProblem, upper: Array) -> Array:
-    """What a search may lay above the objective of an optimum, for objectives ≤ ``upper``.
+    """By how much a search may put the objective of an optimum too high, where that is ≤ ``upper``.
 
-    The optimum is that at the given γ. The working γ adds at most ``added_at_given`` to its
-    objective, or ``zero_loss`` where that is larger.
+    The result has the shape of ``upper``. The optimum is that at the given γ. The working γ adds at
+    most ``added_at_given`` to its objective, or ``zero_loss`` where that is larger.
     Rounding of the factor adds :func:`rounding_margin`. Where the working γ is the larger one, it
     does not bound the coefficients. Σ ℓ_j|β_j| ≤ √p ``_reach`` does, or the given γ where columns
     are dependent up to rounding.
@@ -315,11 +315,12 @@ def attained_margin(problem: SparseRidgeProblem, upper: Array) -> Array:
 def support_bound(
     problem: SparseRidgeProblem, support: NDArray[np.intp], given_gamma: bool = False
 ) -> float:
-    """The objective of a support, less what rounding can have added to the fit; at least 0.
+    """A lower bound on the exact objective of a support: that of its fit less rounding; at least 0.
 
     The margin is :func:`rounding_margin` with the variance inflation factors of the support: where
     columns nearly depend on each other the bound may be 0.
 
+    support: Increasing columns; there may be none.
     given_gamma: Whether no working γ bounds the coefficients, as the bound is for the given γ.
     """
     gamma = problem.given_gamma if given_gamma else problem.gamma
@@ -341,7 +342,7 @@ def support_bound(
 def _reach_of(
     problem: SparseRidgeProblem, columns: NDArray[np.intp], gamma: float | None = None
 ) -> float:
-    """A number that (Σ ℓ_j|β_j| + |y|)/|y| of the fit on some columns is at most; ∞ at rank < s.
+    """A bound on (Σ ℓ_j|β_j| + |y|)/|y| of the fit on s columns; ∞ where their rank is less.
 
     gamma: By default the γ that searches work with.
     """

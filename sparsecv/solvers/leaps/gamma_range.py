@@ -224,7 +224,7 @@ class Decomposed:
         A decomposition that is missing is made and added.
 
         numbers, shape (m,): The positions of the problems.
-        masks, shape (m, words): The support of each, a bit for every column, in words of 64 bits.
+        masks, shape (m,): The support of each, a bit for every column, in one word of 64 bits.
         """
         keys = list(zip(numbers.tolist(), masks.tolist(), strict=True))
         fresh = list(dict.fromkeys(key for key in keys if key not in self._place))

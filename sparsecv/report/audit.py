@@ -48,8 +48,8 @@ T = TypeVar("T")
 WITHIN = (0.01, 0.02, 0.05)
 # A column is judged by the near-best models within the first of WITHIN that is at least this number
 # over n, the number of rows or the sum of their weights. A sum of squares that is larger by the
-# share 2/n has an AIC that is larger by 2, a difference that data hardly tell from none (Burnham
-# and Anderson 2002).
+# share 2/n has an AIC that is larger by 2. Burnham and Anderson (2002) say that data hardly tell
+# this difference from none.
 AIC_DIFFERENCE = 2.0
 # A column holds where its p-value, if there is one, is below this: the usual level.
 LEVEL = 0.05

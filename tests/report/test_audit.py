@@ -52,12 +52,17 @@ def test_rows_of_weight_zero_do_not_change_what_a_column_is_judged_by() -> None:
     assert shares == [0.05, 0.05]
 
 
-def test_a_row_that_decides_is_named() -> None:
+def decided_by_row_17() -> SparseRidge:
+    """A fit whose best two columns are others without row 17."""
     rng = np.random.default_rng(1)
     X = rng.standard_normal((60, 4))
     y = X[:, 0] + 0.3 * X[:, 1] + 0.3 * rng.standard_normal(60)
     X[17, 2], y[17] = 6.0, 12.0
-    model = SparseRidge(tau=2, gamma=0.0).fit(X, y)
+    return SparseRidge(tau=2, gamma=0.0).fit(X, y)
+
+
+def test_a_row_that_decides_is_named() -> None:
+    model = decided_by_row_17()
     audit = audited(model._kept_fit(), None, Limits(None))
     (one,) = [one for one in audit.columns if one.name == "x2"]
     assert (one.alone, one.removed_by, one.safe, one.verdict) == ([17], [17], 0, "falls")
@@ -65,11 +70,7 @@ def test_a_row_that_decides_is_named() -> None:
 
 
 def test_a_row_whose_search_has_ended_early_is_not_said_to_remove_a_column() -> None:
-    rng = np.random.default_rng(1)
-    X = rng.standard_normal((60, 4))
-    y = X[:, 0] + 0.3 * X[:, 1] + 0.3 * rng.standard_normal(60)
-    X[17, 2], y[17] = 6.0, 12.0
-    model = SparseRidge(tau=2, gamma=0.0).fit(X, y)
+    model = decided_by_row_17()
     fit, rows = model._kept_fit(), model.row_influence()
     rows.loc[17, "proved"] = False
     fit.answers["row_influence"] = rows

@@ -65,7 +65,7 @@ NOW = np.dtype(
         ("open_share", "f8"),
         ("rough_left", "i8"),  # nodes still to be relaxed roughly, before strong branching begins
         ("n_swept", "i8"),  # nodes on which coordinate descent was tried before Newton steps
-        ("n_sufficed", "i8"),  # those of them for which coordinate descent was enough
+        ("n_sufficed", "i8"),  # nodes that needed no Newton steps after coordinate descent
         ("only_relax", "i8"),  # 1: nodes are neither branched on nor enumerated, but kept if open
         # 1: closed nodes are kept, and no node is enumerated or screened, so that the nodes kept
         # and the nodes waiting hold every support together
